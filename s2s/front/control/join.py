@@ -7,6 +7,7 @@ the two disagree become results of one `if` op; a name that nothing reads afterw
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...errors import S2SError, TypeMismatchError
 from ...ir.builder import Builder, current
@@ -36,7 +37,7 @@ from ..domain.functions import ConditionalFunction, FunctionValue
 from ..domain.heap import Cell, Container
 from ..domain.optional import Maybe, assume, resolve_optional
 from ..values.exceptions import map_leaves
-from ..values.lists import as_list
+from ..values.lists import as_list, line_site
 from ..values.maybe_unbound import go_on_bound, note_arms
 from ..values.strings import (
     choices,
@@ -426,6 +427,10 @@ class Join:
     def _new_container(self, a, b, name: str) -> Callable:
         """A container that is `a` or `b`, each UNBOUND or a container."""
         one = b if a is UNBOUND else a
+        site = line_site("chosen")
+        if (site in self.frame.session.one_of and UNBOUND not in (a, b)
+            and (place := self._chosen_container(a, b)) is not None):
+            return place
         held = [
             None if x is UNBOUND else heap.get(x, x.initial) for x, heap in zip((a, b), self.heaps)
         ]
@@ -443,9 +448,30 @@ class Join:
             if not made:
                 made.append(self.frame.heap.new_container(one.cls, place(outputs), one.factory))
                 made[0].origins = origins if UNBOUND not in (a, b) else frozenset()
+                made[0].carriers |= {site}
             return made[0]
 
         return joined
+
+    def _chosen_container(self, a: Container, b: Container) -> Callable | None:
+        """The container that is one of two that existed before the `if`; or lies at one of two
+        places of the same list.
+        """
+        if a.cls is not b.cls:
+            return None
+        first, second = a.place, b.place
+        if (first is not None and second is not None and first.xs is second.xs
+            and first.path == second.path):
+            output = self._pair(first.index, second.index, "")
+            fixed = first.is_fixed and second.is_fixed
+            return lambda outputs: replace(
+                a, initial=dict.fromkeys(a.initial),
+                place=replace(first, index=outputs[output], is_fixed=fixed))
+        if not all(x in self.outside.before or x.choice is not None for x in (a, b)):
+            return None
+        self.needed.update((*a.roots, *b.roots))
+        made = Container(a.heap, a.cls, a.factory, choice=(self.condition, a, b))
+        return lambda outputs: made
 
     def emit(self, condition: Value) -> tuple[Value, ...]:
         """Emit the `if` op from the ops of the arms."""

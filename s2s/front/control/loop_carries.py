@@ -165,8 +165,9 @@ def _asked(frame: Frame, carried: LoopCarries) -> dict:
 
 
 def map_cells(binding, f: Callable):
-    """Return a binding with f(cell) for the arrays and lists in it; those in lists stay."""
-    if isinstance(binding, Cell):
+    """Return a binding with f(cell) for the arrays, lists and objects in it; those in lists stay.
+    """
+    if isinstance(binding, (Cell, Container)):
         return f(binding)
     if isinstance(binding, (tuple, list)):
         return like(binding, [map_cells(item, f) for item in binding])
@@ -204,12 +205,14 @@ def _with_choices(frame: Frame, carried: LoopCarries, binding, end, name):
             return binding
         items = [_with_choices(frame, carried, a, b, name) for a, b in zip(binding, end)]
         return binding if all(map(operator.is_, items, binding)) else like(binding, items)
-    if not (isinstance(binding, (OneOf, BlankArray)) or binding is UNBOUND):
+    is_blank = isinstance(binding, BlankArray) or isinstance(binding, Container) and (
+        binding.is_blank)
+    if not (isinstance(binding, OneOf) or is_blank or binding is UNBOUND):
         return binding
-    if end is UNBOUND or binding is UNBOUND and not isinstance(end, Cell):
+    if end is UNBOUND or binding is UNBOUND and not isinstance(end, (Cell, Container)):
         return binding
     found = (one_of(frame, binding, end, carried.known, partial(placeholder, frame))
-             if isinstance(end, Cell) else None)
+             if isinstance(end, (Cell, Container)) else None)
     if found is None:
         # perhaps because of what another name holds, here or in an inner loop
         others = carriers_of(*(cell.family() for cell in frame.reachable_cells(end)))
@@ -233,6 +236,7 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: LoopCarries
                 for key, item in binding.members.items()
             }
             made = frame.heap.new_container(binding.cls, members, binding.factory)
+            made.carriers = frozenset((carrier(carried.node, name),))
             made.origins = binding.origins | carried.origins.get(name, frozenset())
             if not binding.is_blank:
                 made.origins |= {binding}
@@ -770,6 +774,7 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Loo
             for key, a in binding.members.items()
         }
         made = frame.heap.new_container(binding.cls, members, binding.factory)
+        made.carriers = frozenset((carrier(carried.node, name),))
         made.origins = carried.origins.get(name, frozenset()).union(
             *(x.family() for x in (binding, end) if isinstance(x, Container) and not x.is_blank))
         return made

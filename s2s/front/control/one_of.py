@@ -1,15 +1,15 @@
-"""Carry, from trip to trip, which of a few arrays a name is bound to.
+"""Carry, from trip to trip, which of a few arrays or objects a name is bound to.
 
     cur = p                              which_cur = 0
     for i in range(n):                   for i in range(n):
         cur[0] += x[i]                       if which_cur == 0: p[0] += x[i], else q[0] += x[i]
         cur = q if i % 2 == 0 else p         which_cur = 1 if i % 2 == 0 else 0
 
-A member is an array or a view that exists before the loop; a part of one, `state[i]`, whose index
-is carried as well; or an array that trips make, and that nothing else leads to at the end of a
-trip: that one's content is carried.  Inside the loop, and after it, the name is bound to a cell
-that has a choice, by the carried number: which cells share memory is known exactly, so nothing is
-refused, and what is written through the name is written to the member.
+A member is an array, a view or an object that exists before the loop; a part of one, `state[i]`, or
+an item of a list, whose index is carried as well; or an array that trips make, and that nothing
+else leads to at the end of a trip: that one's content is carried.  Inside the loop, and after it,
+the name is bound to a cell that has a choice, by the carried number: which cells share memory is
+known exactly, so nothing is refused, and what is written through the name is written to the member.
 
 Considered: to carry such numbers for all names that trips bind to other arrays.  Most of these are
 never written into, and their content alone is carried, which is shorter and as right; so a name is
@@ -28,17 +28,27 @@ from ...ir.types import Array
 from ...ops.core.control import if_
 from ...ops.core.record import value
 from ..domain.frame import Frame
-from ..domain.heap import Cell
+from ..domain.heap import Cell, Container, Heap, place_of_view
+from ..domain.item_places import Place
 from ..values.subscript import part_of
 
 MOST_MEMBERS = 8
 
 
 @dataclass(frozen=True)
-class Member:
-    """One of the arrays: `base`, or base[pattern][pattern]..., or one that trips make."""
+class Item:
+    """A pattern that is no index of an array: a part of an item of a list."""
 
-    base: Cell | None  # None for arrays that trips make
+    path: tuple[int, ...]
+    is_fixed: bool
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of the arrays or objects: `base`, or base[pattern][pattern]..., or one that trips make.
+    """
+
+    base: Cell | Container | None  # None for arrays that trips make
     patterns: tuple = ()
     # the index operands of all patterns: constants, Values from before the loop, and None for those
     # that are carried
@@ -63,12 +73,16 @@ class Member:
         return replace(self, operands=tuple(x.constant if x.constant is not MISSING
                                             else None if x in inside else x for x in operands))
 
-    def cell(self, operands: Sequence[Value]) -> Cell:
+    def cell(self, heap: Heap, operands: Sequence[Value]) -> Cell | Container:
         """Return the cell at these carried operands; not of an array that trips make."""
         rest, cell = iter(operands), self.base
         given = iter(next(rest) if x is None else value(x) for x in self.operands)
         for pattern in self.patterns:
-            cell = part_of(cell, pattern, [next(given) for _ in range(_count(pattern))])
+            if isinstance(pattern, Item):
+                place = Place(cell, next(given), pattern.is_fixed, pattern.path)
+                cell = heap.in_place(place, place.read(heap.read(cell)))
+            else:
+                cell = part_of(cell, pattern, [next(given) for _ in range(_count(pattern))])
         return cell
 
 
@@ -88,7 +102,7 @@ class OneOf:
     def leaves(self, name: str) -> Iterator[tuple]:
         """Yield what is carried, on entry, each with its name in generated code."""
         chosen, indices = 0, [[0] * len(m.carried) for m in self.members]
-        if isinstance(self.start, Cell):
+        if _is_bound(self.start):
             member, operands = _decomposed(self.start)
             chosen = next(k for k, m in enumerate(self.members) if m.is_like(member))
             indices[chosen] = [operands[k] for k in self.members[chosen].carried]
@@ -108,17 +122,17 @@ class OneOf:
         made = None if self.made is None else frame.heap.new(rest.pop(0), origins)
         if made is not None:
             made.carriers = frozenset((carrier,))
-        cells = [made if m.base is None else m.cell(operands)
+        cells = [made if m.base is None else m.cell(frame.heap, operands)
                  for m, operands in zip(self.members, indices)]
         cell = cells[-1]
         for k in range(len(cells) - 2, -1, -1):
-            cell = Cell(choice=(OPERATORS["equal"](tag, value(k)), cells[k], cell))
+            cell = frame.heap.chosen(OPERATORS["equal"](tag, value(k)), cells[k], cell)
         return Entered(self, cell, tag, indices, made)
 
     def yielded(self, frame: Frame, end, entered: Entered) -> list[Value]:
         """Return the Values at the end of a trip that leaves the name bound to `end`."""
         state = entered.state(frame)
-        if isinstance(end, Cell):
+        if _is_bound(end):
             state = self._state(frame, end, entered, state)
         return state[0 if len(self.members) > 1 else 1:]
 
@@ -130,7 +144,7 @@ class OneOf:
             return before
         member, operands = _decomposed(end)
         chosen = _position(self.members, member)
-        if chosen is None and (arms := _arms(end)):
+        if chosen is None and (arms := _arms(frame.heap, end)):
             condition = member.base.choice[0]
             states = [self._state(frame, arm, entered, before) for arm in arms]
             differ = [k for k, (a, b) in enumerate(zip(*states)) if not _is_same(a, b)]
@@ -167,17 +181,18 @@ class Entered:
                 *(() if self.made is None else (frame.heap.read(self.made),))]
 
 
-def one_of_itself(frame: Frame, cell: Cell) -> OneOf | None:
+def one_of_itself(frame: Frame, cell: Cell | Container) -> OneOf | None:
     """Return the binding on entry of a name that every trip may leave as it is; None if `cell` is
-    no array.
+    no array and no object.
     """
-    if not _is_array(frame, cell):
+    if not _can_be_member(frame, cell):
         return None
     member, operands = _decomposed(cell)
     return OneOf(cell, (member.at(operands),))
 
 
-def one_of(frame: Frame, binding, end: Cell, known: set, blank: Callable) -> OneOf | None:
+def one_of(frame: Frame, binding, end: Cell | Container, known: set,
+           blank: Callable) -> OneOf | None:
     """Return the binding on entry of a name, a OneOf or what stands for nothing, that a trip leaves
     bound to `end`; None if it is no choice of arrays.  `known` are the cells that existed before
     the loop, `blank` returns a placeholder for an array.
@@ -187,10 +202,11 @@ def one_of(frame: Frame, binding, end: Cell, known: set, blank: Callable) -> One
     start, members = binding.start, list(binding.members)
     inside = {y for op in walk(current().block) for y in op.outputs} | set(current().block.params)
     made = None
-    for cell in _ends(end, known):
+    for cell in _ends(frame.heap, end, known):
         member, operands = _decomposed(cell)
         if member.base not in known:
-            if not _is_array(frame, cell) or _is_shared(frame, cell, end):
+            if (not _can_be_member(frame, cell) or isinstance(cell, Container)
+                    or _is_shared(frame, cell, end)):
                 return None
             if not any(m.base is None for m in members):
                 members.append(Member(None))
@@ -202,9 +218,9 @@ def one_of(frame: Frame, binding, end: Cell, known: set, blank: Callable) -> One
             members.append(member)
         else:
             members[k] = members[k].joined(member)
-        if not _is_array(frame, cell):
+        if not _can_be_member(frame, cell):
             return None
-    if len(members) > MOST_MEMBERS:
+    if len(members) > MOST_MEMBERS or len({_class_of(m) for m in members}) > 1:
         return None
     if tuple(members) == binding.members:
         return binding
@@ -220,34 +236,56 @@ def _position(members: Sequence[Member], member: Member) -> int | None:
                 None)
 
 
-def _decomposed(cell: Cell) -> tuple[Member, list[Value]]:
+def _is_bound(binding) -> bool:
+    """Test whether a binding is an array or an object, and no placeholder for one."""
+    return isinstance(binding, Cell) or isinstance(binding, Container) and not binding.is_blank
+
+
+def _class_of(member: Member) -> tuple:
+    """Return what members of one name have in common: arrays, or objects of one class."""
+    part = member.patterns[-1] if member.patterns else None
+    inside = part if isinstance(part, Item) else None
+    return type(member.base) is Container, getattr(member.base, "cls", None), inside
+
+
+def _decomposed(cell: Cell | Container) -> tuple[Member, list[Value]]:
     """Return a cell as a part, by indices, of another cell that is none; and its operands."""
     patterns, operands = [], []
-    while cell.index is not None:
-        patterns.insert(0, cell.index[0])
-        operands[:0] = cell.index[1]
-        cell = cell.base
+    while True:
+        place = cell.place if isinstance(cell, Container) else place_of_view(cell)
+        if place is not None:
+            patterns.insert(0, Item(place.path, place.is_fixed))
+            operands.insert(0, place.index)
+            cell = place.xs
+        elif cell.index is not None:
+            patterns.insert(0, cell.index[0])
+            operands[:0] = cell.index[1]
+            cell = cell.base
+        else:
+            break
     return Member(cell, tuple(patterns), (None,) * len(operands)), operands
 
 
-def _ends(cell: Cell, known: set) -> Iterator[Cell]:
+def _ends(heap: Heap, cell: Cell | Container, known: set) -> Iterator[Cell | Container]:
     """Yield the cells that `cell` may be: itself, or those of its choice, or parts of these."""
-    arms = () if _decomposed(cell)[0].base in known else _arms(cell)
+    arms = () if _decomposed(cell)[0].base in known else _arms(heap, cell)
     for arm in arms:
-        yield from _ends(arm, known)
+        yield from _ends(heap, arm, known)
     if not arms:
         yield cell
 
 
-def _arms(cell: Cell) -> list[Cell]:
+def _arms(heap: Heap, cell: Cell | Container) -> list[Cell | Container]:
     """Return the two cells of which `cell` is one, decided by the choice of what it is a part of.
     """
     member, operands = _decomposed(cell)
-    return [Member(arm, member.patterns, member.operands).cell(operands)
+    return [Member(arm, member.patterns, member.operands).cell(heap, operands)
             for arm in (member.base.choice or ())[1:]]
 
 
-def _is_array(frame: Frame, cell: Cell) -> bool:
+def _can_be_member(frame: Frame, cell: Cell | Container) -> bool:
+    if isinstance(cell, Container):
+        return not cell.is_blank and not cell.owner
     return not cell.doubtful and not cell.flat and isinstance(frame.heap.type_of(cell), Array)
 
 

@@ -117,16 +117,28 @@ class Container:
     # where it lies in a run-time list, which then has its members; `initial` has the cells of those
     # that have been read
     place: Place | None = None
+    # (condition, the container where it holds, the container elsewhere), which have its members
+    choice: tuple | None = None
     carriers: frozenset = frozenset()  # as of cells
     parameter_of: object = None  # as of cells
 
     root = property(lambda self: self if self.place is None else self.place.xs.root)
-    roots = property(lambda self: (self,) if self.place is None else self.place.xs.roots)
     bases = property(lambda self: [self, *(() if self.place is None else self.place.xs.bases)])
-    base, index, choice, made, doubtful, getter = None, None, None, None, False, None
+    base, index, made, doubtful, getter = None, None, None, False, None
+
+    @property
+    def roots(self) -> tuple[Cell | Container, ...]:
+        """The containers that it is, one or several if a condition chooses; or the list in which
+        it lies.
+        """
+        if self.choice is not None:
+            return tuple(dict.fromkeys(root for arm in self.choice[1:] for root in arm.roots))
+        return (self,) if self.place is None else self.place.xs.roots
 
     def family(self) -> frozenset:
         """The containers that may be the same object, itself included."""
+        if self.choice is not None:
+            return self.choice[1].family() | self.choice[2].family()
         return self.origins | {self} if self.place is None else self.place.xs.family()
 
     @property
@@ -134,6 +146,8 @@ class Container:
         """The current members: keys or names of attributes, and bindings.  Never mutated: see
         Heap.store.
         """
+        if self.choice is not None:
+            return self.heap.chosen_members(self)
         if self.place is not None:
             return self.heap.members_in_place(self)
         return self.heap.contents.get(self, self.initial)
@@ -195,8 +209,12 @@ def _held(binding, seen: set) -> Iterator[Cell | Container]:
         case Container() if binding not in seen:
             seen.add(binding)
             yield binding
-            for member in () if binding.place is not None else binding.members.values():
-                yield from _held(member, seen)
+            if binding.choice is not None:
+                for arm in binding.choice[1:]:
+                    yield from _held(arm, seen)
+            elif binding.place is None:
+                for member in binding.members.values():
+                    yield from _held(member, seen)
 
 
 class Heap:
@@ -270,6 +288,41 @@ class Heap:
             self.seen[container] = base, members
         return self.seen[container][1]
 
+    def chosen_members(self, container: Container) -> dict:
+        """The members of a container that is one of two."""
+        condition, *arms = container.choice
+        first, second = (arm.members for arm in arms)
+        kept = self.seen.get(container)
+        if kept is None or kept[0][0] is not first or kept[0][1] is not second:
+            if list(first) != list(second):
+                raise self._chooses_between_unlike(container)
+            members = {key: self.chosen(condition, x, second[key]) for key, x in first.items()}
+            self.seen[container] = (first, second), members
+        return self.seen[container][1]
+
+    def chosen(self, condition: Value, x, y):
+        """The binding that is `x` where the condition holds, and `y` elsewhere."""
+        if x is y:
+            return x
+        if isinstance(x, Container) and isinstance(y, Container) and x.cls is y.cls:
+            return Container(self, x.cls, x.factory, choice=(condition, x, y))
+        if isinstance(x, Cell) and isinstance(y, Cell):
+            if all(isinstance(self.type_of(cell), Array) for cell in (x, y)):
+                return Cell(choice=(condition, x, y))
+        elif isinstance(x, tuple) and isinstance(y, tuple) and len(x) == len(y):
+            items = [self.chosen(condition, a, b) for a, b in zip(x, y)]
+            return x._make(items) if hasattr(x, "_make") else tuple(items)
+        elif all(isinstance(z, (Value, bool, int, float, complex)) for z in (x, y)):
+            return if_(condition, lambda: [value(x)], lambda: [value(y)])[0]
+        elif type(x) is type(y) and isinstance(x, (str, type(None))) and x == y:
+            return x
+        raise self._chooses_between_unlike(x)
+
+    def _chooses_between_unlike(self, x) -> UnsupportedError:
+        kind = x.cls.__name__ if isinstance(x, Container) else "an attribute"
+        return UnsupportedError(f"two objects of which a run chooses one, with unlike {kind}",
+                                current().line, "give both the same kinds of attributes")
+
     def choose(self, condition: Value, a: Cell, b: Cell, content: Value) -> Cell:
         """A cell for `a if condition else b`, with current Value `content`."""
         cell = Cell(choice=(condition, a, b))
@@ -292,6 +345,8 @@ class Heap:
         """The current Value of `cell`."""
         if isinstance(cell, Container) and cell.place is not None:
             return cell.place.read(self.read(cell.place.xs))
+        if isinstance(cell, Container) and cell.choice is not None:
+            return packed(list(map(self._leaf, cell.members.values())), cell.form)
         if cell.choice is not None:
             if not self.is_current(cell):
                 self.seen[cell] = (self._state(cell), self._read_chosen(cell))
@@ -445,7 +500,9 @@ class Heap:
         return grows and place.is_fixed
 
     def _store(self, cell: Cell, content: Value | tuple, update: Callable) -> None:
-        if isinstance(cell, Container) and cell.place is not None:
+        if isinstance(cell, Container) and cell.choice is not None:
+            self._store_chosen_members(cell, content)
+        elif isinstance(cell, Container) and cell.place is not None:
             self._store_in_place(cell, content)
         elif cell.choice is not None:
             self._store_chosen(cell, update)
@@ -456,6 +513,21 @@ class Heap:
         else:
             self._store(cell.base, cell.write_back(self.read(cell.base), content), update)
             self.seen[cell] = (self.read(cell.base), content)
+
+    def _store_chosen_members(self, container: Container, members: dict) -> None:
+        """Set the members of whichever of the two containers the condition chooses."""
+        condition, *arms = container.choice
+        before = container.members
+        if list(members) != list(before):
+            raise self._chooses_between_unlike(container)
+        news = []
+        for k, arm in enumerate(arms):
+            old = arm.members
+            news.append({key: old[key] if new is before[key] else
+                         self.chosen(condition, *((new, old[key]) if k == 0 else (old[key], new)))
+                         for key, new in members.items()})
+        for arm, new in zip(arms, news):
+            self._store(arm, new, None)
 
     def _store_in_place(self, container: Container, members: dict) -> None:
         """Set the members of a container that lies in a run-time list."""

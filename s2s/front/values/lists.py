@@ -146,7 +146,7 @@ def take_item(frame: Frame, xs: Cell, key):
     if items is not None and isinstance(list_value(frame, items).type.item, Unknown):
         raise_if_counted(frame, items, key)
     i = index_of(frame, key)
-    is_asked = item_site() in frame.session.one_of
+    is_asked = line_site("item") in frame.session.one_of
     if ((frame.session.choosing or is_asked) and items is not None
             and _is_one_of(frame, i, items)):
         return _conditional_item(i, items)
@@ -161,12 +161,12 @@ def take_item(frame: Frame, xs: Cell, key):
     return binding_of_item(frame, xs, y)
 
 
-def item_site() -> tuple:
-    """Return what stands for the current line, as one that reads an item of a list, in all runs of
-    the program.
+def line_site(what: str) -> tuple:
+    """Return what stands for the current line in all runs of the program, as one that reads an item
+    of a list, say.
     """
     line = current().line
-    return "item", line.source.filename, line.number
+    return what, line.source.filename, line.number
 
 
 def _counts_from_start(frame: Frame, i: Value) -> bool:
@@ -238,7 +238,7 @@ def binding_of_item(frame: Frame, xs: Cell, y: Value):
         and any(map(_may_have_no_axes, xs.root.held))):
         binding = frame.heap.new(y)
         binding.doubtful = True
-    site = item_site()
+    site = line_site("item")
     for cell in cells_in(binding):
         cell.origins |= xs.root.held
         cell.carriers |= {site}
@@ -248,7 +248,7 @@ def binding_of_item(frame: Frame, xs: Cell, y: Value):
 
 def binding_of_popped(frame: Frame, xs: Cell, y: Value):
     """The binding of an item that is in the run-time list no more."""
-    if item_site() not in frame.session.one_of or xs.root.alike:
+    if line_site("item") not in frame.session.one_of or xs.root.alike:
         return binding_of_item(frame, xs, y)
     # what it shares with others, which something leads to, but not with the items that are left
     found = {own for _, other in frame.reachable(True) for root in other.roots
