@@ -16,7 +16,7 @@ from ...ir.builder import current
 from ...ir.graph import MISSING, Block, Value
 from ...ir.types import Scalar
 from ...ops.core.record import value
-from ..domain.heap import Cell, Heap
+from ..domain.heap import Cell, Container, Heap, place_of_view
 from ..values.subscript import part_of
 
 
@@ -64,6 +64,28 @@ class ChosenCells:
             self.found[key] = self._cell(cell, arm, output)
         return self.found[key]
 
+    def container(self, x: Container, arm: int) -> Callable | None:
+        """A function from the outputs to what `x`, an object or a dict that existed before the
+        `if`, is after it; None if it did not.
+        """
+        if x.choice is not None:
+            parts = [self._number(x.choice[0], arm, False),
+                     *(self.container(each, arm) for each in x.choice[1:])]
+
+            def changed(parts):
+                return {"choice": parts}
+        elif x.place is not None:
+            parts = [self.cell(x.place.xs, arm), self._number(x.place.index, arm, 0)]
+
+            def changed(parts):
+                return {"place": replace(x.place, xs=parts[0], index=parts[1])}
+        else:
+            return (lambda outputs: x) if x in self.before else None
+        if None in parts:
+            return None
+        return lambda outputs: replace(x, initial=dict.fromkeys(x.initial), **changed(
+            tuple(part(outputs) for part in parts)))
+
     def _cell(self, cell: Cell, arm: int, output: int | None) -> Callable | None:
         made: list[Cell] = []
         if cell.choice is not None:
@@ -89,6 +111,13 @@ class ChosenCells:
             def make(outputs):
                 base, *operands = (part(outputs) for part in parts)
                 return part_of(base, cell.index[0], operands)
+        elif (lies := place_of_view(cell)) is not None:
+            parts = [self.cell(lies.xs, arm), self._number(lies.index, arm, 0)]
+
+            def make(outputs):
+                xs, index = (part(outputs) for part in parts)
+                place = replace(lies, xs=xs, index=index)
+                return self.heap.in_place(place, place.read(self.heap.read(xs)))
         else:
             parts = [self.cell(cell.base, arm)]
             inside = {y for op in self.arms[arm].ops for y in op.outputs}

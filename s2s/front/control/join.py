@@ -432,7 +432,7 @@ class Join:
             and (place := self._chosen_container(a, b)) is not None):
             return place
         held = [
-            None if x is UNBOUND else heap.get(x, x.initial) for x, heap in zip((a, b), self.heaps)
+            None if x is UNBOUND else self._members(x, side) for side, x in enumerate((a, b))
         ]
         blank = dict.fromkeys(held[0] if held[1] is None else held[1], UNBOUND)
         first, second = (blank if members is None else members for members in held)
@@ -454,24 +454,36 @@ class Join:
         return joined
 
     def _chosen_container(self, a: Container, b: Container) -> Callable | None:
-        """The container that is one of two that existed before the `if`; or lies at one of two
-        places of the same list.
+        """A function from the outputs to the container that is one of two that existed before the
+        `if`, or lies at one of two places of the same list; None if there is no such container.
         """
         if a.cls is not b.cls:
             return None
+        arms = [self.outside.container(x, k) for k, x in enumerate((a, b))]
+        if None in arms:
+            return None
+        self.needed.update((*a.roots, *b.roots))
         first, second = a.place, b.place
         if (first is not None and second is not None and first.xs is second.xs
             and first.path == second.path):
             output = self._pair(first.index, second.index, "")
             fixed = first.is_fixed and second.is_fixed
             return lambda outputs: replace(
-                a, initial=dict.fromkeys(a.initial),
-                place=replace(first, index=outputs[output], is_fixed=fixed))
-        if not all(x in self.outside.before or x.choice is not None for x in (a, b)):
-            return None
-        self.needed.update((*a.roots, *b.roots))
-        made = Container(a.heap, a.cls, a.factory, choice=(self.condition, a, b))
-        return lambda outputs: made
+                arms[0](outputs), place=replace(first, index=outputs[output], is_fixed=fixed))
+        return lambda outputs: Container(a.heap, a.cls, a.factory, choice=(
+            self.condition, *(arm(outputs) for arm in arms)))
+
+    def _members(self, x: Container, side: int) -> dict:
+        """The members of a container at the end of an arm."""
+        if x.place is None and x.choice is None:
+            return self.heaps[side].get(x, x.initial)
+        with Builder(self.arms[side]):
+            heap = self.frame.heap
+            kept = heap.contents, heap.seen
+            heap.contents, heap.seen = dict(self.heaps[side]), self.seen[side]
+            members = x.members
+            heap.contents, heap.seen = kept
+            return members
 
     def emit(self, condition: Value) -> tuple[Value, ...]:
         """Emit the `if` op from the ops of the arms."""

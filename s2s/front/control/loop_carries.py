@@ -467,7 +467,8 @@ def _yielded(frame: Frame, binding, end, carried: LoopCarries, name: str) -> lis
         carried.names[name] = _unbound_like(end)
         raise RunAgain
     if isinstance(binding, Container):
-        start = carried.before.get(binding, binding.initial)
+        start = (binding.members if binding.place is not None or binding.choice is not None
+                 else carried.before.get(binding, binding.initial))
         form = binding.form_with(start)
         if end is UNBOUND:
             end = _unbound_like(binding)

@@ -22,12 +22,13 @@ from ...ops.core.record import RECORDS, value
 from ...ops.program import list_ops as ops
 from ..domain.frame import ExceptionObject, Frame
 from ..domain.functions import CarriesFunction, FunctionValue, MixedMembers
-from ..domain.heap import Cell, cells_in, is_shared, place_of_view
+from ..domain.heap import Cell, Container, cells_in, is_shared, place_of_view
 from ..domain.item_places import Place, has_places
 from .exceptions import guard
 from .messages import raise_
 
 WRITES = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort")
+MOST_CHOSEN = 8  # items of a list, of which one is chosen at each read and write
 COUNTED_AT_MOST = 64  # most trips of a loop that is unrolled because it indexes a tuple
 METHODS = (*WRITES, "copy", "index", "count")
 
@@ -149,7 +150,7 @@ def take_item(frame: Frame, xs: Cell, key):
     is_asked = line_site("item") in frame.session.one_of
     if ((frame.session.choosing or is_asked) and items is not None
             and _is_one_of(frame, i, items)):
-        return _conditional_item(i, items)
+        return _conditional_item(frame, i, items)
     content = as_list(frame, xs)
     if content.type.item == UNDEFINED:
         _outside(frame)
@@ -213,21 +214,26 @@ def _counting(frame: Frame, key) -> list[tuple]:
 
 
 def _is_one_of(frame: Frame, i: Value, items: tuple) -> bool:
-    """Whether `i` is provably an index of one of a few arrays: t % 2 is 0 or 1."""
-    if not 2 <= len(items) <= 3 or not all(
-            isinstance(x, Cell) and isinstance(frame.heap.type_of(x), Array) for x in items):
+    """Whether `i` is provably an index of one of a few arrays, or objects of one class: t % 2 is 0
+    or 1.
+    """
+    if not 2 <= len(items) <= MOST_CHOSEN:
+        return False
+    if not (all(isinstance(x, Cell) and isinstance(frame.heap.type_of(x), Array) for x in items)
+            or all(isinstance(x, Container) and x.cls is getattr(items[0], "cls", None)
+                   for x in items)):
         return False
     count = i.op.inputs[1].constant if i.op is not None and i.op.name == "remainder" else None
     return type(count) is int and 0 < count <= len(items)
 
 
-def _conditional_item(i: Value, items: tuple) -> Cell:
-    """items[i] as a conditional array, chosen again at reads and writes: exact, where a run-time
-    list would only know the candidates.
+def _conditional_item(frame: Frame, i: Value, items: tuple) -> Cell | Container:
+    """items[i] as a conditional array or object, chosen again at reads and writes: exact, where a
+    run-time list would only know the candidates.
     """
     cell = items[-1]
     for k in reversed(range(len(items) - 1)):
-        cell = Cell(choice=(OPERATORS["equal"](i, value(k)), items[k], cell))
+        cell = frame.heap.chosen(OPERATORS["equal"](i, value(k)), items[k], cell)
     return cell
 
 
