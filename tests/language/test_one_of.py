@@ -195,6 +195,75 @@ def states_of_layers(w, n):
     return total
 
 
+class State:
+    def __init__(self, u, t=0.0):
+        self.u, self.t = u, t
+
+
+@program
+def one_of_two_objects(x, n):
+    a, b = State(x * 1.0), State(x * 2.0, 0.5)
+    c = a if x[0] * n > 0.1 else b
+    c.u[1] *= 3
+    c.t = x[2]
+    return np.sum(a.u * x) + a.t + np.sum(b.u * x) * b.t
+
+
+@program
+def objects_that_change_places(x, n):
+    a, b = State(x * 1.0), State(x * 0.0)
+    first = a
+    for _ in range(n + 1):
+        b.u[1:] = a.u[:-1] * x[0]
+        b.u[0] = a.u[2]
+        b.t = a.t + x[1] * b.u[0]
+        a, b = b, a
+    return np.sum(a.u * x) + a.t + np.sum(first.u) * first.t
+
+
+@program
+def objects_by_turns(x, n):
+    a, b = State(x * 1.0), State(x * 2.0)
+    c = a
+    for i in range(2 * n):
+        c.u[0] += x[2] * i
+        c.t = c.t * x[0] + 1
+        if i % 3 < 2:
+            c = b if i % 2 == 0 else a
+    return np.sum(a.u) * a.t + np.sum(b.u**2) * b.t
+
+
+@program
+def the_best_of_a_list(x, n):
+    states = []
+    for i in range(n):
+        states.append(State(x * i, x[i]))
+    best, least = states[0], None
+    for state in states:
+        if state.t > best.t:
+            best = state
+        if least is None or state.t < least.t:
+            least = state
+    best.u[0] += x[1]
+    best.t *= 2
+    if least is not None:
+        least.t = least.t * x[0]
+    return sum([np.sum(state.u * x) + state.t for state in states])
+
+
+@program
+def one_after_the_other(x, n):
+    nodes = []
+    for i in range(n + 1):
+        nodes.append([x[i % 3], float((3 * i + 1) % (n + 1))])
+    node = nodes[0]
+    for _ in range(2 * n):
+        node[0] = node[0] * 1.5 + x[0]
+        node = nodes[int(node[1])]
+    node[0] += x[1]
+    return sum([node[0] ** 2 for node in nodes])
+
+
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_programs(f):
     judge(f, X, 3)

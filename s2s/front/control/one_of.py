@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from ...ir.builder import current
 from ...ir.graph import MISSING, OPERATORS, Value, walk
-from ...ir.types import Array
+from ...ir.types import Array, List
 from ...ops.core.control import if_
 from ...ops.core.record import value
 from ..domain.frame import Frame
@@ -40,7 +40,6 @@ class Item:
     """A pattern that is no index of an array: a part of an item of a list."""
 
     path: tuple[int, ...]
-    is_fixed: bool
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Member:
         given = iter(next(rest) if x is None else value(x) for x in self.operands)
         for pattern in self.patterns:
             if isinstance(pattern, Item):
-                place = Place(cell, next(given), pattern.is_fixed, pattern.path)
+                place = Place(cell, next(given), False, pattern.path)
                 cell = heap.in_place(place, place.read(heap.read(cell)))
             else:
                 cell = part_of(cell, pattern, [next(given) for _ in range(_count(pattern))])
@@ -222,6 +221,9 @@ def one_of(frame: Frame, binding, end: Cell | Container, known: set,
             return None
     if len(members) > MOST_MEMBERS or len({_class_of(m) for m in members}) > 1:
         return None
+    if len(members) > 1 and not isinstance(end, Container) and not isinstance(
+            frame.heap.type_of(end), Array):
+        return None  # of lists, only the place can be carried
     if tuple(members) == binding.members:
         return binding
     at_first = binding.blank
@@ -254,7 +256,7 @@ def _decomposed(cell: Cell | Container) -> tuple[Member, list[Value]]:
     while True:
         place = cell.place if isinstance(cell, Container) else place_of_view(cell)
         if place is not None:
-            patterns.insert(0, Item(place.path, place.is_fixed))
+            patterns.insert(0, Item(place.path))
             operands.insert(0, place.index)
             cell = place.xs
         elif cell.index is not None:
@@ -286,6 +288,8 @@ def _arms(heap: Heap, cell: Cell | Container) -> list[Cell | Container]:
 def _can_be_member(frame: Frame, cell: Cell | Container) -> bool:
     if isinstance(cell, Container):
         return not cell.is_blank and not cell.owner
+    if place_of_view(cell) is not None:
+        return isinstance(frame.heap.type_of(cell), (Array, List))
     return not cell.doubtful and not cell.flat and isinstance(frame.heap.type_of(cell), Array)
 
 
