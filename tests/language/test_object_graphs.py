@@ -196,3 +196,93 @@ def test_a_while_that_data_lead_through_a_structure_is_refused():
 
     with pytest.raises(S2SError, match="before the loop and a Maybe"):
         s2s.grad(f)(X)
+
+
+# ------------------------------------------------------------------- attributes made along the way
+
+
+class Layer:
+    def __init__(self, weight):
+        self.weight = weight
+
+    def forward(self, x):
+        self.x = x
+        return x * self.weight
+
+    def backward(self, y_bar):
+        return y_bar * self.x
+
+
+class Bunch:
+    def __init__(self, **members):
+        self.__dict__.update(members)
+
+
+def made_in_each_trip(x):
+    layer, total = Layer(x[0]), 1.0
+    for k in range(len(x)):
+        total = layer.forward(total) + layer.backward(x[k])
+    while total > 1e-2:
+        total = layer.forward(total) * 0.5
+    layer.x = total
+    return layer.x * x[1]
+
+
+def made_in_an_inner_loop_and_a_branch(x):
+    layer, total = Layer(x[0]), 0.0
+    for k in range(len(x)):
+        for _ in range(k):
+            layer.inner = x[1] * k + layer.weight + total
+            total += layer.inner
+        if total > 0.1:
+            layer.found = total
+    layer.inner = total
+    return x[2] * layer.inner
+
+
+def made_in_counted_trips(x):
+    layer = Layer(x[0])
+    for k in range(3):
+        layer.last = x[1] * k + layer.weight
+    return x[2] * layer.last
+
+
+def written_through_their_dict(x):
+    bunch = Bunch(a=x[0], b=x[1])
+    members = bunch.__dict__
+    bunch.a = x[2] * bunch.b
+    members["b"] = members["a"] * x[0]
+    vars(bunch)["c"] = 3 * x[1]
+    copied = dict(vars(bunch))
+    bunch.c = bunch.c * 2
+    if x[0] > 0:
+        members["a"] = x[1] ** 2
+    return bunch.a + 10 * bunch.b + 100 * bunch.c + copied["c"] + sum(members.values())
+
+
+@pytest.mark.parametrize("f", [made_in_each_trip, made_in_an_inner_loop_and_a_branch,
+                               made_in_counted_trips, written_through_their_dict])
+def test_attributes_made_along_the_way(f):
+    judge(f, X)
+
+
+@pytest.mark.compile
+def test_attributes_made_along_the_way_compiled():
+    judge(made_in_each_trip, X, compiled=True, second=False)
+
+
+def perhaps_with_x(x):
+    layer = Layer(x[0])
+    if x[0] > 0:
+        layer.x = x[1]
+    return layer
+
+
+@pytest.mark.parametrize("question", [
+    lambda x: perhaps_with_x(x).x,
+    lambda x: hasattr(perhaps_with_x(x), "x") * x[0],
+    lambda x: len(vars(perhaps_with_x(x))) * x[0],
+])
+def test_what_a_branch_may_not_have_made_cannot_be_asked_for(question):
+    with pytest.raises(S2SError, match="the attribute x is made by a branch, or by a loop"):
+        s2s.grad(question)(X)

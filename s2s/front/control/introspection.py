@@ -24,7 +24,7 @@ from ...ir.types import Array, Scalar, Type, Unknown
 from ...library.containers import STANDS_FOR
 from ..domain.frame import ExceptionObject, Frame, Object, Text
 from ..domain.functions import FunctionValue, Generator
-from ..domain.heap import Cell, Container
+from ..domain.heap import UNSURE, Cell, Container, unsure_attribute
 from ..syntax.captures import Fixed, Member
 from ..syntax.dependencies import Present, note_dependency
 from ..values.lists import is_list, is_tuple, kinds_of_list
@@ -126,6 +126,8 @@ def has_attribute(frame: Frame, node: gast.AST, base, name) -> bool:
     name, cls = frame.static(name, "the name of an attribute", node), class_of(base)
     if cls is not None:
         owner, defined = found_in(cls, name)
+        if getattr(base, "members", {}).get(name) is UNSURE:
+            raise unsure_attribute(name)
         return (name in getattr(base, "members", ())
                 or owner is not None and not isinstance(defined, types.MemberDescriptorType))
     if isinstance(base, type) and base.__module__ not in ("builtins", "numpy"):

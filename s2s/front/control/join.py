@@ -34,7 +34,7 @@ from ..domain.frame import (
     like,
 )
 from ..domain.functions import ConditionalFunction, FunctionValue
-from ..domain.heap import Cell, Container
+from ..domain.heap import UNSURE, Cell, Container
 from ..domain.optional import Maybe, assume, resolve_optional
 from ..values.exceptions import map_leaves
 from ..values.lists import as_list, line_site
@@ -413,13 +413,19 @@ class Join:
         return self._joined_members(a, b, container.form_with(a), container.form_with(b), name)
 
     def _joined_members(self, a: dict, b: dict, form_a, form_b, name: str) -> Callable:
+        if form_a.cls is form_b.cls and form_a.kind == form_b.kind == "attributes":
+            if set(a) != set(b):
+                every = dict.fromkeys((*a, *b), UNSURE)
+                a, b = {**every, **a}, {**every, **b}
+                form_a = form_b
         if form_a != form_b:
             raise TypeMismatchError(
                 f"{name} is {form_a} on one path and {form_b} on another",
                 current().line,
                 "give it the same keys or attributes, in the same order, on all paths")
         places = {
-            key: self.bindings(a[key], b[key], f"{name}_{key}" if str(key).isidentifier() else name)
+            key: (lambda outputs: UNSURE) if a[key] is UNSURE or b[key] is UNSURE else
+            self.bindings(a[key], b[key], f"{name}_{key}" if str(key).isidentifier() else name)
             for key in a
         }
         return lambda outputs: {key: place(outputs) for key, place in places.items()}

@@ -37,7 +37,7 @@ from ..domain.frame import (
     like,
 )
 from ..domain.functions import CarriesFunction, UnstableCarry
-from ..domain.heap import Cell, Container, carriers_of, is_shared, stored_error
+from ..domain.heap import UNSURE, Cell, Container, carriers_of, is_shared, stored_error
 from ..domain.optional import Maybe, resolve_optional
 from ..values.exceptions import in_flight
 from ..values.lists import as_list, is_list
@@ -70,6 +70,7 @@ class LoopCarries:
     breaks: bool = False
     settled_breaks: bool = False
     test_inside: bool = False
+    is_counted: bool = False  # its trips are known, and so few that it may be unrolled
     # lists that a trip grows, or fills with items of another structure
     grow: dict[Cell, None] = field(default_factory=dict)
     # lists of known length, and the bindings with which they enter
@@ -405,11 +406,17 @@ def _find_slots(frame: Frame, carried: LoopCarries, container: Container, before
     after = frame.heap.contents.get(container, before)
     if after is before or not reachable:
         return False
+    if (list(after)[:len(before)] == list(before) != list(after) and not container.is_dict
+            and not carried.is_counted):
+        # made anew in each trip, and not there where the loop has none
+        carried.renewed[container] = {**dict.fromkeys(after, UNSURE), **before}
+        raise RunAgain
     if list(after) != list(before):
         raise UnstableCarry(
             f"{_name_of(frame, container)} is {container.form_with(before)} before the loop and "
             f"{container.form_with(after)} after a trip", None, "store all of them before the loop")
-    new = [Slot(container, key) for key in before if after[key] is not before[key]]
+    new = [Slot(container, key) for key in before
+           if after[key] is not before[key] and before[key] is not UNSURE]
     new = [slot for slot in new if slot not in carried.names]
     carried.names.update({slot: before[slot.key] for slot in new})
     return bool(new)

@@ -40,7 +40,7 @@ from ..syntax.dependencies import Absent, Inside, Kind, kind_of, note_dependency
 from ..syntax.liveness import Liveness, Outline, outline_of, read_names
 from ..syntax.outer_variables import CELL, OWN_MODULE
 from .functions import FunctionValue, Local
-from .heap import Cell, Container, Heap, cells_in, insider, is_shared
+from .heap import Cell, Container, Heap, cells_in, insider, is_shared, require_sure
 from .optional import Maybe
 from .outside import Outside, module_of, place_of
 
@@ -335,6 +335,7 @@ class Frame:
             case Container():
                 if (error := insider(binding)) is not None:
                     raise error
+                require_sure(binding)
                 return packed([self.value(b) for b in binding.members.values()], binding.form)
             case FunctionValue():
                 raise self.refuse(

@@ -122,21 +122,36 @@ class Container:
     carriers: frozenset = frozenset()  # as of cells
     parameter_of: object = None  # as of cells
 
-    root = property(lambda self: self if self.place is None else self.place.xs.root)
-    bases = property(lambda self: [self, *(() if self.place is None else self.place.xs.bases)])
+    mirrors: Container | None = None  # the object of which it is the __dict__
     base, index, made, doubtful, getter = None, None, None, False, None
+
+    @property
+    def root(self) -> Cell | Container:
+        if self.mirrors is not None:
+            return self.mirrors.root
+        return self if self.place is None else self.place.xs.root
+
+    @property
+    def bases(self) -> list[Cell | Container]:
+        """As of cells."""
+        outer = self.mirrors.bases if self.mirrors is not None else []
+        return [self, *outer, *(() if self.place is None else self.place.xs.bases)]
 
     @property
     def roots(self) -> tuple[Cell | Container, ...]:
         """The containers that it is, one or several if a condition chooses; or the list in which
         it lies.
         """
+        if self.mirrors is not None:
+            return self.mirrors.roots
         if self.choice is not None:
             return tuple(dict.fromkeys(root for arm in self.choice[1:] for root in arm.roots))
         return (self,) if self.place is None else self.place.xs.roots
 
     def family(self) -> frozenset:
         """The containers that may be the same object, itself included."""
+        if self.mirrors is not None:
+            return self.mirrors.family()
         if self.choice is not None:
             return self.choice[1].family() | self.choice[2].family()
         return self.origins | {self} if self.place is None else self.place.xs.family()
@@ -146,6 +161,8 @@ class Container:
         """The current members: keys or names of attributes, and bindings.  Never mutated: see
         Heap.store.
         """
+        if self.mirrors is not None:
+            return self.mirrors.members
         if self.choice is not None:
             return self.heap.chosen_members(self)
         if self.place is not None:
@@ -164,6 +181,33 @@ class Container:
         """Its structure with these members."""
         return Form("dict" if self.is_dict else "attributes", tuple(members), self.cls,
                     self.factory)
+
+
+class Unsure:
+    """Stands for an attribute of an object that some paths have made, and others have not.
+
+    It may be written, and then is there; nobody can ask for it, or whether it is there.
+    """
+
+    def __repr__(self) -> str:
+        return "an attribute that some paths have not made"
+
+
+UNSURE = Unsure()
+
+
+def require_sure(container: Container) -> None:
+    """Refuse to look at all attributes of an object of which one may not be there."""
+    for name, binding in container.members.items():
+        if binding is UNSURE:
+            raise unsure_attribute(name)
+
+
+def unsure_attribute(name: str) -> UnsupportedError:
+    """The error for an attribute that may not be there."""
+    return UnsupportedError(
+        f"the attribute {name} is made by a branch, or by a loop that may have no trips",
+        current().line, f"set it before, in __init__: self.{name} = ...")
 
 
 def insider(container: Container) -> UnsupportedError | None:
@@ -252,6 +296,7 @@ class Heap:
     def store(self, container: Container, members: dict,
               reachable: Iterable[tuple[str, Cell]]) -> None:
         """Set the members of `container`; see `write`."""
+        container = container.mirrors or container
         self.write(container, members, reachable, container)
 
     def new_view(self, base: Cell, content: Value, view: Callable, write_back: Callable,
@@ -356,6 +401,7 @@ class Heap:
             if isinstance(content, dict):
                 if (error := insider(cell)) is not None:
                     raise error
+                require_sure(cell)
                 return packed(list(map(self._leaf, content.values())), cell.form)
             return (packed(list(map(self._leaf, content)), list_form(len(content)))
                     if isinstance(content, tuple)
@@ -398,8 +444,10 @@ class Heap:
         for item in items:
             if isinstance(item, Maybe):
                 raise optional_error("a list of run-time length", current().line)
-            if isinstance(item, Container) and (error := insider(item)) is not None:
-                raise error
+            if isinstance(item, Container):
+                if (error := insider(item)) is not None:
+                    raise error
+                require_sure(item)
             inner = self.items(item)
             values.append(
                 self.list_value(inner) if inner is not None else

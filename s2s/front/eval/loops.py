@@ -271,6 +271,8 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
     before, kept, assumed = frame.snapshot(), frame.kept, frame.session.assumed
     carried = LoopCarries(node, breaks=may_stop(loop.body),
                           exposed=frame.liveness.exposed[id(node)])
+    counted = known_range(source.bounds) if source is not None else None
+    carried.is_counted = counted is not None and len(counted) <= UNROLL_AT_MOST
     carried.test_inside = (source is None
                            and any(isinstance(n, gast.NamedExpr) for n in inside(loop.test)))
     if carried.test_inside:

@@ -28,7 +28,14 @@ from ...ops.core.record import VIEWS
 from ...ops.program.checkpoint import Checkpointed
 from ..domain.frame import Frame, Object
 from ..domain.functions import FunctionValue, Method
-from ..domain.heap import Cell, Container, part_written
+from ..domain.heap import (
+    UNSURE,
+    Cell,
+    Container,
+    part_written,
+    require_sure,
+    unsure_attribute,
+)
 from ..syntax.captures import Fixed, is_data
 from ..syntax.dependencies import Defined, note_dependency
 from .captured_writes import is_outside, write_attribute
@@ -80,13 +87,15 @@ def read(frame: Frame, base, name: str, node: gast.AST):
     owner, defined = found_in(cls, name)
     if isinstance(base, Container):
         if name in base.members and not isinstance(defined, property):
+            if base.members[name] is UNSURE:
+                raise unsure_attribute(name)
             return base.members[name]
         if isinstance(defined, functools.cached_property):
             made = frame.session.call(frame, defined.func, [base], {}, node)
             store(frame, base, {**base.members, name: made})
             return made
         if name == "__dict__":
-            return frame.heap.new_container(dict, base.members)
+            return attributes_of(frame, base)
     elif name in cls._fields:
         return base[cls._fields.index(name)]
     elif name in NAMEDTUPLE_METHODS:
@@ -98,6 +107,14 @@ def read(frame: Frame, base, name: str, node: gast.AST):
             f"{cls.__name__!r} object has no attribute {name!r}", frame.line(node),
             f"it has {', '.join(getattr(base, 'members', getattr(cls, '_fields', ()))) or 'none'}")
     return of_class(frame, base, cls, defined, name, node)
+
+
+def attributes_of(frame: Frame, base: Container) -> Container:
+    """`base.__dict__`, which shows the attributes as they are, and writes through."""
+    require_sure(base)
+    attributes = frame.heap.new_container(dict, {})
+    attributes.mirrors = base
+    return attributes
 
 
 def of_class(frame: Frame, receiver, cls: type, defined, name: str, node: gast.AST):
@@ -174,6 +191,8 @@ def delete(frame: Frame, base, name: str, node: gast.AST) -> None:
     if not isinstance(base, Container) or base.is_dict or name not in base.members:
         raise frame.refuse("deleting this attribute", node,
                            "delete attributes that objects of the program have")
+    if base.members[name] is UNSURE:
+        raise unsure_attribute(name)
     store(frame, base, {k: v for k, v in base.members.items() if k != name})
 
 
@@ -336,7 +355,7 @@ def variables(frame: Frame, node: gast.AST, base=UNSET):
     """vars(base)."""
     if not isinstance(base, Container) or base.is_dict:
         raise frame.refuse("vars of this", node, "use it on objects with attributes")
-    return frame.heap.new_container(dict, base.members)
+    return attributes_of(frame, base)
 
 
 def set_attribute(frame: Frame, node: gast.AST, base, name, binding) -> None:
