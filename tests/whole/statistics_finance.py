@@ -371,6 +371,7 @@ PROGRAMS = [
     (american_put_tree, np.array([1.0, 1.05, 0.3, 0.04])),
     (american_put_lsm, np.array([1.0, 1.05, 0.3, 0.04])),
     (forward_rate_of_bootstrapped_curve, np.array([0.02, 0.023, 0.026, 0.03])),
+    (nelson_siegel_fit, np.array([0.04, -0.015, -0.01, 0.005, 1.5, 4.0])),
     (portfolio_regret, np.array([0.06, 0.05, 0.12])),
     (arma_negative_log_likelihood, np.array([0.4, -0.1, 0.3, 0.1, 0.05, -0.9])),
     (garch_negative_log_likelihood, np.array([0.5, 1.0, 0.1, 0.6, 0.2])),

@@ -402,6 +402,7 @@ def vae_negative_elbo(theta):
 PROGRAMS = [
     (lstm_character_loss, initial(total_size(LSTM_SHAPES), 0)),
     (bidirectional_gru_loss, initial(2 * total_size(GRU_SHAPES) + 4, 1)),
+    (maml_loss, initial(10, 2)),
     (gpt_loss, initial(total_size(GPT_SHAPES), 3)),
     (tree_net_loss, initial(20, 5)),
     (vae_negative_elbo, initial(total_size(dict(VAE_SHAPES)), 6)),
