@@ -33,6 +33,11 @@ class Items:
             case "nested":
                 inner = f"types.SimpleNamespace(v={number}, t=[{number}])"
                 return f"types.SimpleNamespace(v={number}, p={array}, inner={inner})"
+            case "mixed":
+                return (f"types.SimpleNamespace(v={number}, p=[{array}, {b} * 0.5], "
+                        f"t=({number}, [{number}, 0.3]))")
+            case "lists":
+                return f"[[{number}, 0.3], [{number} * {i}]]"
             case "array":
                 return array
             case "list":
@@ -52,6 +57,11 @@ class Items:
                 choices = [f"{o}[{i} % {LENGTH}]", f"np.mean({o} ** 2)"]
             case "list":
                 choices = [f"{o}[0]", f"{o}[-1]"]
+            case "lists":
+                choices = [f"{o}[0][0]", f"{o}[1][-1]", f"sum({o}[0])"]
+            case "mixed":
+                choices = [f"{o}.v", f"{o}.p[0][{i} % {LENGTH}]", f"np.mean({o}.p[-1])",
+                           f"{o}.t[0]", f"{o}.t[1][-1]"]
             case "tuple":
                 choices = [f"{o}[0]", f"{o}[1][{i} % {LENGTH}]"]
             case _:
@@ -78,6 +88,18 @@ class Items:
             case "list":
                 return self.out.pick([f"{o}[{self.out.pick(['0', '-1'])}] {op} {value}",
                                       f"{o}.append({value})"])
+            case "lists":
+                k = self.out.pick(["0", "1", "-1"])
+                return self.out.pick([f"{o}[{k}][0] {op} {value}", f"{o}[{k}].append({value})",
+                                      f"{o}[{k}][-1] {op} {value}", f"{o}.append([{value}])",
+                                      f"{o}[1] = [{value}, 0.3]"])
+            case "mixed":
+                k = self.out.pick(["0", "1", "-1"])
+                return self.out.pick([f"{o}.v {op} {value}", f"{o}.p[{k}][{part}] {op} {value}",
+                                      f"{o}.p[{k}] = {o}.p[0] * {value}",
+                                      f"{o}.p.append({o}.p[-1] * {value})",
+                                      f"{o}.t[1][0] {op} {value}", f"{o}.t[1].append({value})",
+                                      f"{o}.t = ({value}, [{value}, 0.3])"])
             case "tuple":
                 return f"{o}[1][{part}] {op} {value}"
         v, p, t = (self.member(o, name) for name in "vpt")
@@ -93,6 +115,11 @@ class Items:
                 return f"np.mean({o} ** 2)"
             case "list":
                 return f"sum([v ** 2 for v in {o}])"
+            case "lists":
+                return f"sum([sum([v ** 2 for v in w]) for w in {o}])"
+            case "mixed":
+                return (f"{o}.v * sum([np.mean(w * w) for w in {o}.p]) "
+                        f"+ {o}.t[0] * sum({o}.t[1])")
             case "tuple":
                 return f"{o}[0] * np.mean({o}[1])"
         v, p, t = (self.member(o, name) for name in "vpt")
@@ -102,7 +129,8 @@ class Items:
 
 @idiom("items")
 def items_written_into(out: Wide, scope: Scope, loop: str | None) -> None:
-    kind = out.pick(["object", "object", "dict", "nested", "array", "list", "tuple"])
+    kind = out.pick(["object", "object", "dict", "nested", "array", "list", "tuple", "lists",
+                     "mixed"])
     items = Items(out, scope, kind, out.fresh("xs"))
     _make(items)
     for _ in range(out.rng.randint(1, 3)):
@@ -124,20 +152,18 @@ def item_kept(out: Wide, scope: Scope, loop: str | None) -> None:
     out.emit(f"for {i}, {o} in enumerate({items.xs}):")
     out.emit(f"    if {out.pick([f'{i} % 2 == 1', f'{items.read(o, i)} > {items.read(best, i)}'])}:")
     out.emit(f"        {best} = {o}")
-    if out.chance(0.4):
-        out.emit("    " + items.write(out.pick([best, o]), i))
     if out.chance(0.15):  # refused: which item it is depends on run-time data
-        out.emit(items.write(best, out.pick(scope.ints)))
-    else:
-        out.emit(items.write(f"{items.xs}[{out.pick(['0', '-1'])}]", out.pick(scope.ints)))
+        out.emit("    " + items.write(out.pick([best, o]), i))
+    elif out.chance(0.15):
+        out.emit(items.write(out.pick([best, f"{items.xs}[0]"]), out.pick(scope.ints)))
     out.new(scope, f"np.tanh({items.total(best)} + {items.total(items.xs + '[0]')})")
 
 
 @idiom("items")
 def items_exchanged(out: Wide, scope: Scope, loop: str | None) -> None:
     """Items that change places, are replaced, copied, taken out and put back."""
-    items = Items(out, scope, out.pick(["object", "dict", "array", "list", "tuple"]),
-                  out.fresh("xs"))
+    items = Items(out, scope, out.pick(["object", "dict", "array", "list", "tuple", "lists",
+                                        "mixed"]), out.fresh("xs"))
     _make(items)
     xs, i, o = items.xs, out.fresh("i"), out.fresh("o")
     for line in out.pick([
@@ -150,7 +176,6 @@ def items_exchanged(out: Wide, scope: Scope, loop: str | None) -> None:
         [f"{o} = {xs}[-1]", f"{xs}.append({items.new('n')})", items.write(o, "1")],
         [f"for {i} in range(2):", f"    {o} = {xs}.pop(0)", "    " + items.write(o, i),
          f"    {xs}.append({o})"],
-        [f"for {o} in {xs}[1:]:", "    " + items.write(o, "1")],
         [f"for {o} in reversed({xs}):", "    " + items.write(o, "1")],
         [f"{xs} = {xs} + [{items.new('2')}]", items.write(f"{xs}[-1]", "1"),
          items.write(f"{xs}[0]", "1")],
