@@ -29,12 +29,14 @@ def guard_known(frame: Frame, error: ArithmeticError) -> None:
     guard(frame, type(error), lambda: True, *error.args)
 
 
-def guarding(frame: Frame, function=None) -> contextlib.AbstractContextManager:
+def guarding(frame: Frame, function=None,
+             in_brackets: bool = False) -> contextlib.AbstractContextManager:
     """A context that guards each op emitted inside it, if an enclosing `try` catches what the op
     may raise.
 
     NumPy's and SciPy's functions convert Python's numbers to their own before they compute
-    anything, and arithmetic on these does not raise.
+    anything, and arithmetic on these does not raise.  `in_brackets`, numbers that index have been
+    guarded (`guard_index`, as the program wrote them: relative to a view, say).
     """
     if not frame.session.tries:
         return contextlib.nullcontext()
@@ -44,7 +46,7 @@ def guarding(frame: Frame, function=None) -> contextlib.AbstractContextManager:
     def look(record: Record, inputs: tuple, attrs: dict, met: tuple) -> None:
         for each in record.raises:
             if (each.kind is not None and is_caught(frame, each.kind)
-                and not (each.pythons and is_numpys)):
+                and not (each.pythons and is_numpys) and (each.in_brackets or not in_brackets)):
                 _guard(frame, record, each, inputs, attrs)
         if met and is_caught(frame, ValueError):
             with not_watched():

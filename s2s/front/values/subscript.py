@@ -92,7 +92,7 @@ def _take_from_array(frame: Frame, base: Cell, key):
     if frame.session.tries:
         guard_index(frame, frame.heap.read(base), pattern, operands)
     cell, *index = _compose_view_index(frame, base, pattern, operands)
-    with guarding(frame):
+    with guarding(frame, in_brackets=True):
         if frame.heap.is_current(base) and not _is_read_through(frame, base, cell, index):
             result = getitem(frame.heap.read(base), *operands, pattern=pattern)
         else:
@@ -197,7 +197,7 @@ def put(frame: Frame, base, key, new) -> None:
     def update(x: Value) -> Value:
         return setitem(x, v, *operands, pattern=pattern)
 
-    with guarding(frame):
+    with guarding(frame, in_brackets=True):
         written = update(frame.heap.read(cell))
     frame.write(cell, written, base, update)
 

@@ -326,6 +326,9 @@ def array_split(x: Value, sections, axis=0) -> Value:
     """np.array_split: where the parts cannot be equal, the first ones are longer by one."""
     x, axis, sections = value(x), static_axis(axis), static(sections, "where to split")
     if isinstance(sections, int):
+        if sections <= 0:
+            raise TypeMismatchError("number sections must be larger than 0", current().line,
+                                    "split into one part at least")
         whole = length(x, axis=_axis_to_split(x, axis))
         size, longer = whole // sections, whole % sections
         if isinstance(whole.constant, int):

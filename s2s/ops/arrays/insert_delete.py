@@ -13,6 +13,7 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent
 from ...ir.graph import Value
 from ...ir.types import Array, Extent, Scalar, Type, is_inexact
+from ..core import raise_conditions
 from ..core.axis_numbers import normal_axis
 from ..core.chain_rule import like_operand
 from ..core.define_elementwise import is_none
@@ -75,7 +76,7 @@ delete_record = define(
     jvp=lambda dots, y, x, places, *, axis: (
         None if dots[0] is None else delete_record(dots[0], places, axis=axis)),
     syntax=lambda x, places, *, axis: numpy_call("delete", x, places, axis=literal(axis)),
-    moves=(0,), leaves_out=True, contiguous="operands",
+    moves=(0,), leaves_out=True, raises=raise_conditions.DELETE, contiguous="operands",
 )
 
 
@@ -141,7 +142,7 @@ insert_record = define(
     vjp=_vjp_insert,
     jvp=_jvp_insert,
     syntax=lambda x, place, v: numpy_call("insert", x, place, v),
-    moves=(0, 2), contiguous="operands",
+    moves=(0, 2), raises=raise_conditions.INSERT, contiguous="operands",
 )
 
 

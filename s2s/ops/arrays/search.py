@@ -21,6 +21,7 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current
 from ...ir.graph import Value
 from ...ir.types import Array, Scalar, Static, Type, Unknown, is_inexact
+from ..core import raise_conditions
 from ..core.cast import as_dtype
 from ..core.chain_rule import like_operand
 from ..core.define_elementwise import is_none
@@ -359,7 +360,8 @@ bincount_record = define(
     vjp=lambda bar, y, x, least, *weights: (
         None, None, *(like_operand(take(bar, x), w) for w in weights)),
     jvp=_jvp_bincount,
-    depends=_depends_bincount, native="search", contiguous="operands",
+    depends=_depends_bincount, native="search", raises=raise_conditions.COUNT_NUMBERS,
+    contiguous="operands",
 )
 
 

@@ -46,7 +46,8 @@ class Raises:
     `pythons` if it is for Python's own numbers alone; where the condition `tries` the op, that need
     not be known.  Native code asks `natively`, a rule of the result that it has computed and the
     operands, where that is given; where it is False, another rule of the op says it.  `at_poles`
-    says that the op raises wherever one of its slopes would divide by zero.
+    says that the op raises wherever one of its slopes would divide by zero.  What is raised
+    `in_brackets` as well is tested for `x[k]`, too; otherwise only where a function reads that.
     """
 
     kind: type[Exception] | None
@@ -57,6 +58,7 @@ class Raises:
     natively: Callable | bool = True
     at_poles: bool = False
     tries: bool = False
+    in_brackets: bool = True
 
     def of(self, xs) -> list[Value]:
         """The operands that the condition tests."""
@@ -731,6 +733,30 @@ def indexed_outside(x: Value, *operands: Value, pattern: tuple):
     return found
 
 
+def number_outside(x: Value, *operands: Value, pattern: tuple):
+    """Whether an index that is a number is out of bounds of x."""
+    rest, axis, found = list(operands), 0, None
+    for p in pattern if isinstance(x.type, Array) else ():
+        if p is ... or axis >= x.type.rank:
+            break
+        if p is None:
+            continue
+        if p != "i":
+            del rest[:p.count("x")]
+        elif isinstance((index := rest.pop(0)).type, Array):
+            break
+        elif _dtype(index) != "bool":
+            count = extent(x, axis)
+            found = either(found, either(index < -count, index >= count))
+        axis += 1
+    return found
+
+
+def number_written_outside(x: Value, v: Value, *operands: Value, pattern: tuple):
+    """The same for x[...] = v."""
+    return number_outside(x, *operands, pattern=pattern)
+
+
 def written_outside(x: Value, v: Value, *operands: Value, pattern: tuple):
     """The same for x[...] = v."""
     return indexed_outside(x, *operands, pattern=pattern)
@@ -758,9 +784,49 @@ COUNTS_AFTER_ONE = (Raises(ValueError, any_is_negative, (0.0, -1), operands=slic
 COUNTS_AFTER_TWO = (Raises(ValueError, any_is_negative, (0.0, 1.0, -1), operands=slice(2, None)),)
 EXTREME = (Raises(ValueError, is_empty, (np.zeros(0),), natively=False),)
 RESHAPE = (Raises(ValueError, fills_not, (np.zeros(3), 2), natively=False),)
+def deleted_outside(x: Value, places: Value, *, axis: int | None):
+    """Whether an index at which np.delete removes something is out of bounds."""
+    return None if _dtype(places) == "bool" else _out_of(places, extent(x, axis or 0))
+
+
+def inserted_outside(x: Value, place: Value, *_):
+    """Whether the index at which np.insert puts something is out of bounds; it may be the end."""
+    count = extent(x, 0)
+    return either(place < -count, place > count)
+
+
+def placed_outside(x: Value, *, kth, axis: int):
+    """Whether there is no place `kth`, or one of them, on an axis."""
+    count, found = extent(x, axis), None
+    for k in kth if isinstance(kth, tuple) else (kth,):
+        found = either(found, _out_of(value(k), count))
+    return found
+
+
+def _out_of(index: Value, count: Value):
+    return either(_any(index < -count), _any(index >= count))
+
+
+def any_below_zero(x: Value, *_):
+    """Whether an element of an array of integers is negative."""
+    return _any(x < 0)
+
+
+def one_is_empty(a: Value, v: Value):
+    """Whether one of two vectors has no elements."""
+    return either(equals(extent(a, 0), 0), equals(extent(v, 0), 0))
+
+
+DELETE = (Raises(IndexError, deleted_outside, natively=False),)
+INSERT = (Raises(IndexError, inserted_outside, natively=False),)
+PLACE = (Raises(ValueError, placed_outside, natively=False),)
+COUNT_NUMBERS = (Raises(ValueError, any_below_zero, natively=False),)
+OF_SOME = (Raises(ValueError, one_is_empty, natively=False),)
 READ = (Raises(IndexError, indexed_outside, natively=False),
+        Raises(IndexError, number_outside, natively=False, in_brackets=False),
         Raises(ValueError, steps_by_zero, natively=False))
 WRITE = (Raises(IndexError, written_outside, natively=False),
+         Raises(IndexError, number_written_outside, natively=False, in_brackets=False),
          Raises(ValueError,
                 lambda x, v, *operands, pattern: steps_by_zero(x, *operands, pattern=pattern),
                 natively=False), Raises(ValueError, fits_not, natively=False))
