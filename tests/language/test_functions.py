@@ -341,6 +341,57 @@ def methods_passed_on(x):
 
 
 @pytest.mark.lengthy
+class Gauge:
+    def __init__(self, level):
+        self.level = level
+
+    def fill(self, amount):
+        self.level = self.level + amount
+
+    def read(self):
+        return self.level**2
+
+
+class Pump:
+    def __init__(self, push, show):
+        self.push, self.show = push, show
+
+    def run(self, amount):
+        if amount > 0:
+            self.push(amount)
+        return self.show()
+
+
+def pump_on(level):
+    gauge, steps = Gauge(level), [level]
+
+    def push(amount):
+        gauge.fill(amount)
+        steps[0] += amount * gauge.level
+
+    return Pump(gauge.fill, gauge.read), Pump(push, lambda: gauge.read() * steps[0])
+
+
+@program
+def writes_through_functions_that_objects_hold(x):
+    """What they write to in a branch or a loop was lost: nothing else led to it."""
+    first, second = pump_on(x[0])
+    for k in range(3):
+        first.run(x[2])
+        second.run(x[2] * k)
+    return first.show() + second.run(x[0])
+
+
+@program
+def writes_through_functions_in_lists(x):
+    gauge = Gauge(x[0])
+    steps = [gauge.fill, gauge.read]
+    del gauge
+    if x[2] > 0:
+        steps[0](x[1])
+    return steps[1]()
+
+
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: getattr(f, "__name__", type(f).__name__))
 def test_function(f):
     judge(f, X)

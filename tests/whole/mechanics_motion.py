@@ -479,5 +479,6 @@ def picture(p):
 PROGRAMS = [
     (transfer, np.array([0.4, 2.2, 0.8])),
     (tumbling, np.array([1.0, 1.4, 0.7])),
+    (picture, np.array([-0.3, 0.6, -2.0])),
     (reaching, np.array([0.9, 0.7, 0.5, 0.8, -0.9])),
 ]

@@ -14,7 +14,15 @@ import copy
 from collections.abc import Callable, Iterator
 
 from ..domain.frame import Frame
-from ..domain.functions import ConditionalFunction, FunctionValue, Local, Partial
+from ..domain.functions import (
+    ConditionalFunction,
+    ConditionalObject,
+    FunctionValue,
+    Local,
+    Method,
+    Partial,
+)
+from ..domain.heap import Container
 from ..syntax.liveness import read_names
 
 
@@ -44,6 +52,11 @@ class EscapingClosures:
                 which, each = self.binding(condition, ""), [self.function(f) for f in functions]
                 return lambda outputs: ConditionalFunction(which(outputs),
                                                            tuple(f(outputs) for f in each))
+            case Method(function, (Container() | ConditionalObject()) as receiver):
+                owner = self.join.object(receiver, self.side, "")
+                return lambda outputs: Method(function, owner(outputs))
+            case ConditionalObject():
+                return self.join.object(x, self.side, "")
         return lambda outputs: x
 
     def binding(self, x, name) -> Callable:

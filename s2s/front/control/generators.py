@@ -31,7 +31,7 @@ from ...ir.builder import current
 from ...ops.program.effects import has_effects
 from ..domain.frame import Frame
 from ..domain.functions import Intrinsic
-from ..domain.heap import Container, cells_in
+from ..domain.heap import Container
 from ..syntax.desugar import copy_position
 from ..syntax.liveness import inside
 from ..values.iterator_invalidation import was_written
@@ -65,9 +65,8 @@ def run_generator(frame: Frame, node: gast.AST, definition: gast.FunctionDef, re
     yielded: set = set()
 
     def note(frame: Frame, node, item):
-        for cell in cells_in(item):
-            yielded.update((cell,) if isinstance(cell, Container) else (
-                root for own in frame.heap.inside(cell) for root in own.roots))
+        for cell in frame.reachable_cells(item):
+            yielded.update((cell,) if isinstance(cell, Container) else cell.roots)
         return item
 
     before, outer = dict(frame.heap.contents), frame.heap.written

@@ -33,8 +33,8 @@ from ..domain.frame import (
     Text,
     like,
 )
-from ..domain.functions import ConditionalFunction, FunctionValue
-from ..domain.heap import UNSURE, Cell, Container
+from ..domain.functions import ConditionalFunction, ConditionalObject, FunctionValue
+from ..domain.heap import UNSURE, Cell, Container, insider
 from ..domain.optional import Maybe, assume, resolve_optional
 from ..values.exceptions import map_leaves
 from ..values.lists import as_list, line_site
@@ -164,6 +164,13 @@ def _continue_after(frame: Frame, condition: Value, arms: list[Block], states: l
     return frame.env.pop(RESULT_OF)
 
 
+def with_either(frame: Frame, chosen: ConditionalObject, use: Callable):
+    """The join of `use(x)` of the one object and of the other, by the condition."""
+    first, second = chosen.objects
+    return branch(frame, chosen.condition, lambda: use(first), lambda: use(second),
+                  frame.live | frame.pending)
+
+
 def unless_left(frame: Frame, leaving: Value, rest: Callable, live: frozenset) -> None:
     """Run `rest()` unless the flag `leaving` is set: an earlier statement has left the block."""
 
@@ -220,8 +227,8 @@ class Join:
             return lambda outputs: None
         if isinstance(a, Maybe) or isinstance(b, Maybe) or (a is None) is not (b is None):
             return self.maybe(a, b, name)
-        for join in (self._sequences, self._mutables, self._constants, self._texts, self._numbers,
-                     self._functions):
+        for join in (self._sequences, self._objects, self._mutables, self._constants, self._texts,
+                     self._numbers, self._functions):
             place = join(a, b, name)
             if place is not None:
                 return place
@@ -249,7 +256,11 @@ class Join:
         return None
 
     def _mutables(self, a, b, name: str) -> Callable | None:
-        """The join of containers, or of cells: of arrays and lists."""
+        """The join of containers, or of cells: of arrays and lists.  Where only one arm binds one,
+        and it existed before, it stays the same.
+        """
+        if UNBOUND in (a, b) and (place := self._existing_object(a, b)) is not None:
+            return place
         if (isinstance(a, Container) and isinstance(b, Container)
                 or UNBOUND in (a, b) and isinstance(a if b is UNBOUND else b, Container)):
             new = self._new_container
@@ -261,6 +272,55 @@ class Join:
         if (a, b) not in self.cells:
             self.cells[a, b] = new(a, b, name)
         return self.cells[a, b]
+
+    def _objects(self, a, b, name: str) -> Callable | None:
+        """The join of objects of unlike classes, each of which stays what it is."""
+        given = [x for x in (a, b) if x is not UNBOUND]
+        if (not all(isinstance(x, (Container, ConditionalObject)) for x in given)
+            or not any(isinstance(x, ConditionalObject) for x in given)
+                and (len(given) < 2 or a.cls is b.cls or a.is_dict or b.is_dict
+                     or any(insider(x) is not None for x in given))):
+            return None
+        made = [None if x is UNBOUND else self.object(x, side, name)
+                for side, x in enumerate((a, b))]
+        if None in made:
+            return made[0] or made[1]
+        return lambda outputs: ConditionalObject(self.condition,
+                                                 tuple(x(outputs) for x in made))
+
+    def object(self, x, side: int, name: str) -> Callable:
+        """A function from the outputs to the object `x`, valid after the `if`."""
+        if isinstance(x, ConditionalObject):
+            which = self.one(x.condition, side, "")
+            each = [self.object(y, side, name) for y in x.objects]
+            return lambda outputs: ConditionalObject(which(outputs),
+                                                     tuple(y(outputs) for y in each))
+        made = self.one(x, side, name)
+        if self.outside.container(x, side) is not None:
+            return made
+
+        def joined(outputs) -> Container:
+            found = made(outputs)
+            found.origins |= x.family()
+            return found
+
+        return joined
+
+    def _existing_object(self, a, b) -> Callable | None:
+        """A function from the outputs to the object or the list of known length that one arm binds,
+        where it existed before the `if`, and the other arm binds nothing.
+        """
+        side = 0 if b is UNBOUND else 1
+        x = (a, b)[side]
+        if isinstance(x, Container):
+            place = self.outside.container(x, side)
+        else:
+            is_list = isinstance(self.known(x), tuple) and x in self.outside.before
+            place = (lambda outputs: x) if is_list else None
+        if place is not None:
+            self.needed.update(root for cell in self.frame.reachable_cells(x)
+                               for root in cell.roots)
+        return place
 
     def _constants(self, a, b, name: str) -> Callable | None:
         if not _same_object(a, b):
@@ -311,7 +371,8 @@ class Join:
         return place
 
     def _functions(self, a, b, name: str) -> Callable | None:
-        if not (is_function(a) and is_function(b)):
+        if not (is_function(a) and is_function(b)) or any(
+                isinstance(x, ConditionalObject) for x in (a, b)):
             return None
         self.needed.update(root for x in (a, b) for cell in self.frame.reachable_cells(x)
                            for root in cell.roots)
@@ -341,7 +402,7 @@ class Join:
 
     def one(self, x, side: int, name: str) -> Callable:
         """A function from the outputs to `x`, which only this arm has."""
-        if not isinstance(x, (Value, Cell, Container, Maybe, tuple, list)):
+        if not isinstance(x, (Value, Cell, Container, ConditionalObject, Maybe, tuple, list)):
             return lambda outputs: x
         return self.bindings(*((x, UNBOUND) if side == 0 else (UNBOUND, x)), name)
 
@@ -594,7 +655,8 @@ def may_be_none(binding) -> bool:
     """Whether a binding can be joined with None: data, or None."""
     if isinstance(binding, (tuple, list)):
         return all(map(may_be_none, binding))
-    return binding is None or isinstance(binding, Container) or _is_number(binding)
+    return (binding is None or isinstance(binding, (Container, ConditionalObject))
+            or _is_number(binding))
 
 
 def is_function(binding) -> bool:
@@ -634,6 +696,8 @@ def describe(binding) -> str:
             return f"a number ({binding.type})"
         case tuple() | list():
             return f"a {type(binding).__name__} of {len(binding)}"
+        case ConditionalObject(_, (a, b)):
+            return f"{describe(a)} or {describe(b)}"
         case FunctionValue():
             return "a function"
         case Object():

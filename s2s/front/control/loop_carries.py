@@ -36,7 +36,7 @@ from ..domain.frame import (
     held_cells,
     like,
 )
-from ..domain.functions import CarriesFunction, UnstableCarry
+from ..domain.functions import CarriesFunction, ConditionalObject, UnstableCarry
 from ..domain.heap import UNSURE, Cell, Container, carriers_of, is_shared, stored_error
 from ..domain.optional import Maybe, resolve_optional
 from ..values.exceptions import in_flight
@@ -594,6 +594,8 @@ def placeholder(frame: Frame, binding):
     if isinstance(binding, Container):
         members = {key: placeholder(frame, b) for key, b in binding.members.items()}
         return Container(binding.heap, binding.cls, binding.factory, initial=members, is_blank=True)
+    if isinstance(binding, ConditionalObject):
+        _refuse_functions("this", binding)
     if binding is UNBOUND or not _is_carried(binding):
         return binding
     if is_list(frame, binding):
@@ -659,6 +661,9 @@ def _dummy_number(frame: Frame, binding):
 
 def _refuse_functions(name: str, end) -> None:
     """Refuse a loop that carries a different function from trip to trip."""
+    if isinstance(end, ConditionalObject):
+        raise CarriesFunction(f"{_called(name)} is {describe(end)} after a trip", None,
+                              "loop over a tuple, or over a range whose bounds are known")
     if is_function(end):
         raise CarriesFunction(f"{_called(name)} is a function that a loop makes anew in each trip",
                               None, "loop over a tuple, or over a range whose bounds are known")

@@ -39,7 +39,7 @@ from ..syntax.captures import (
 from ..syntax.dependencies import Absent, Inside, Kind, kind_of, note_dependency
 from ..syntax.liveness import Liveness, Outline, outline_of, read_names
 from ..syntax.outer_variables import CELL, OWN_MODULE
-from .functions import FunctionValue, Local
+from .functions import ConditionalObject, FunctionValue, Local, NeedsInlining
 from .heap import Cell, Container, Heap, cells_in, insider, is_shared, require_sure
 from .optional import Maybe
 from .outside import Outside, module_of, place_of
@@ -337,6 +337,10 @@ class Frame:
                     raise error
                 require_sure(binding)
                 return packed([self.value(b) for b in binding.members.values()], binding.form)
+            case ConditionalObject():
+                raise NeedsInlining(
+                    "an object of one class or another is stored, or returned to outside the "
+                    "program", current().line, "return what is computed of it")
             case FunctionValue():
                 raise self.refuse(
                     "a function defined inside this one cannot be stored, returned or passed on "
@@ -625,10 +629,8 @@ class Frame:
             frame = frame.caller
 
     def reachable_cells(self, binding) -> Iterator[Cell]:
-        """The cells reachable from a binding, through lists and closures of local functions, too.
-        """
-        for cell in held_cells(binding):
-            yield from self.heap.inside(cell)
+        """The cells reachable from a binding, through lists, objects and functions, too."""
+        return held_cells(binding, self.heap)
 
     def members(self, binding) -> Sequence | None:
         """The members of a tuple or a list of known length; else None."""
@@ -659,26 +661,47 @@ def like(binding: tuple | list, items: list):
     return binding._make(items) if hasattr(binding, "_make") else type(binding)(items)
 
 
-def held_cells(binding) -> Iterator[Cell]:
-    """The cells reachable from a binding, through closures of local functions, too."""
-    yield from cells_in(binding)
+def held_cells(binding, heap: Heap | None = None, seen: set | None = None) -> Iterator[Cell]:
+    """The cells reachable from a binding: through objects, and through functions, which hold what
+    they are bound to and what they close over.  With `heap`, through lists of known length, too.
+
+    An array or a list that is there twice is found twice, for two items of a list may be one array.
+    What is in it, and in the objects and functions in `seen`, is found once.
+    """
+    seen = set() if seen is None else seen
+    inner = ()
     match binding:
         case tuple() | list():
-            for item in binding:
-                if not isinstance(item, (Cell, Container, tuple, list)):
-                    yield from held_cells(item)
+            inner = binding
+        case Cell():
+            yield binding
+            inner = (heap and binding not in seen and heap.items(binding)) or ()
+        case Container() | FunctionValue() if binding in seen:
+            return
+        case Container():
+            yield binding
+            inner = (binding.choice[1:] if binding.choice is not None else
+                     () if binding.place is not None else binding.members.values())
+        case Local():
+            inner = (*binding.held(), *_closed_over(binding))
         case FunctionValue():
-            for held in binding.held():
-                yield from held_cells(held)
-    match binding:
-        case Local(node, frame):
-            read, seen = read_names([node]), set()
-            while frame is not None:
-                for name in read - seen:
-                    if name in frame.env and frame.env[name] is not binding:
-                        seen.add(name)
-                        yield from cells_in(frame.env[name])
-                frame = frame.lexical
+            inner = binding.held()
+    if isinstance(binding, (Cell, Container, FunctionValue)):
+        seen.add(binding)
+    for held in inner:
+        yield from held_cells(held, heap, seen)
+
+
+def _closed_over(function: Local) -> Iterator:
+    """The bindings of the names that a local function reads around it."""
+    read, seen = read_names([function.node]), set()
+    frame = function.frame
+    while frame is not None:
+        for name in read - seen:
+            if name in frame.env:
+                seen.add(name)
+                yield frame.env[name]
+        frame = frame.lexical
 
 
 def _is_fixed(content) -> bool:

@@ -1,5 +1,5 @@
 """Function-valued bindings of a program: lambdas, nested defs, partials, bound methods, conditional
-functions, generators.
+functions and objects, generators.
 
 They exist only at compile time; generated code has only the effects of their calls.
 """
@@ -117,6 +117,20 @@ class ConditionalFunction(FunctionValue):
 
     def held(self) -> Iterator:
         return iter(self.functions)
+
+
+@dataclass(eq=False)
+class ConditionalObject(FunctionValue):
+    """One object of the program or another, of unlike classes, chosen by a run-time condition.
+
+    What is done with it is done in a branch, with the one and with the other: front/control/join.py
+    """
+
+    condition: object  # a Value
+    objects: tuple
+
+    def held(self) -> Iterator:
+        return iter(self.objects)
 
 
 @dataclass(eq=False)

@@ -429,15 +429,6 @@ class Heap:
         content = self.contents.get(cell) if isinstance(cell, Cell) else None
         return content if isinstance(content, tuple) else None
 
-    def inside(self, cell: Cell) -> Iterator[Cell]:
-        """`cell`, and the cells in it if it is a list of known length, each once."""
-        found, left = {cell}, [cell]
-        while left:
-            yield (one := left.pop())
-            inner = dict.fromkeys(c for c in cells_in(self.items(one) or ()) if c not in found)
-            found.update(inner)
-            left += reversed(inner)
-
     def list_value(self, items: tuple, whole: bool = True) -> Value:
         """Items of a list as Values, nested lists as run-time lists; with `whole`, as one list."""
         values = []

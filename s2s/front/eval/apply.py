@@ -59,13 +59,14 @@ from ...ops.program.random import METHODS_OF_GENERATORS, shuffled
 from ..control.generators import is_generator, is_generator_function, run_generator
 from ..control.introspection import ABOUT_CLASSES
 from ..control.iterables import Iterable, members_of
-from ..control.join import branch
+from ..control.join import branch, with_either
 from ..control.recursion import Definition, call_recursive, is_open
 from ..domain.checkpoint_calls import mark
 from ..domain.frame import ExceptionObject, Frame, Object, PathEnded, Text
 from ..domain.functions import (
     CheckpointedFunction,
     ConditionalFunction,
+    ConditionalObject,
     FunctionValue,
     Intrinsic,
     Local,
@@ -133,6 +134,12 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if found is not NOTHING:
         return found
     args = _without_optional(frame, function, args, keywords, node)
+    if not is_plain(function):
+        for k, x in (*enumerate(args), *keywords.items()):
+            if isinstance(x, ConditionalObject):
+                return with_either(frame, x, lambda y: apply(
+                    frame, function, [y if n == k else a for n, a in enumerate(args)],
+                    {name: y if name == k else a for name, a in keywords.items()}, node))
     found = _apply_special(frame, function, args, keywords, node)
     if found is not NOTHING:
         return found
@@ -185,6 +192,8 @@ def _apply_wrapper(frame: Frame, function, args: list, keywords: dict, node: gas
             return branch(frame, condition,
                           *(lambda f=f: apply(frame, f, args, keywords, node) for f in functions),
                           frame.live | frame.pending)
+        case ConditionalObject():
+            return with_either(frame, function, lambda f: apply(frame, f, args, keywords, node))
         case np.vectorize():
             return BUILTINS[np.vectorize](frame, node, function.pyfunc, function.otypes, None,
                                           function.excluded, False,

@@ -1,4 +1,6 @@
-"""Calls through a list or tuple of functions with a run-time index: `steps[k](x)`."""
+"""Choose one of several functions, or of several objects of unlike classes, by a run-time index:
+`steps[k](x)`, `shapes[k].area()`.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,31 @@ from ...ops.core.control import if_
 from ...ops.core.record import value
 from ..control.join import branch, is_function
 from ..domain.frame import ExceptionObject, Frame
-from ..domain.functions import ConditionalFunction
-from ..values.lists import index_of
+from ..domain.functions import ConditionalFunction, ConditionalObject
+from ..domain.heap import Container
+from ..values.lists import counting, index_of, known_range
 from ..values.messages import raise_
 from .operators import decide
 
 
-def functions_in(frame: Frame, base) -> Sequence | None:
-    """The functions in a list or tuple of nothing but functions; else None."""
+def choices_in(frame: Frame, base, key) -> Sequence | None:
+    """The members of a list or tuple of nothing but functions, or of nothing but objects of unlike
+    classes whose index no short loop counts; else None.
+    """
     members = frame.members(base)
-    return members if members and all(map(is_function, members)) else None
+    if not members or all(map(is_function, members)):
+        return members or None
+    if (all(isinstance(x, Container) and not x.is_dict for x in members)
+        and len({x.cls for x in members}) > 1
+        and all(known_range(bounds) is None for bounds in counting(frame, key))):
+        return members
+    return None
 
 
-def function_at(frame: Frame, functions: Sequence, key) -> ConditionalFunction:
-    """`functions[key]` of a run-time key: a conditional function, dispatched where it is called."""
-    k, count = index_of(frame, key), len(functions)
+def choice_at(frame: Frame, members: Sequence, key) -> ConditionalFunction | ConditionalObject:
+    """`members[key]` of a run-time key, dispatched where it is used."""
+    kind = ConditionalObject if isinstance(members[0], Container) else ConditionalFunction
+    k, count = index_of(frame, key), len(members)
     k = if_(OPERATORS["less"](k, value(0)), lambda: [OPERATORS["add"](k, value(count))],
             lambda: [k], [""])[0]
     outside = decide(frame, False, OPERATORS["less"](k, value(0)),
@@ -32,7 +44,7 @@ def function_at(frame: Frame, functions: Sequence, key) -> ConditionalFunction:
         frame, outside,
         lambda: raise_(frame, None, ExceptionObject(IndexError, ("list index out of range",), {})),
         lambda: None, frame.live | frame.pending)
-    found = functions[-1]
+    found = members[-1]
     for n in range(count - 2, -1, -1):
-        found = ConditionalFunction(OPERATORS["equal"](k, value(n)), (functions[n], found))
+        found = kind(OPERATORS["equal"](k, value(n)), (members[n], found))
     return found

@@ -29,9 +29,10 @@ from ...ops.core.record import (
 )
 from ..control.introspection import type_of
 from ..control.iterables import Iterable
-from ..control.join import branch
+from ..control.join import branch, with_either
 from ..domain.frame import REST, ExceptionObject, Frame, Object, Text
 from ..domain.functions import (
+    ConditionalObject,
     FunctionValue,
     Generator,
     GrowsFixedList,
@@ -88,7 +89,7 @@ from ..values.strings import format_fstring
 from ..values.subscript import put, take, unpack
 from ..values.unwrap import demand
 from .apply import apply, apply_method, in_place, local_signature
-from .call_by_index import function_at, functions_in
+from .call_by_index import choice_at, choices_in
 from .operators import binary, compare, decide, negation, truth, unary
 from .python_builtins import BUILTINS
 from .unwrap_callable import signature_of
@@ -177,12 +178,14 @@ def _evaluate(frame: Frame, node: gast.AST):
 def _subscript(frame: Frame, node: gast.Subscript):
     base = evaluate(frame, node.value)
     key = key_of(frame, node.slice)
+    if isinstance(base, ConditionalObject):
+        return with_either(frame, base, lambda x: take(frame, x, key))
     if isinstance(base, GRIDS):
         return BUILTINS[base](frame, node, *(key if isinstance(key, tuple) else (key,)))
-    functions = (functions_in(frame, base)
-                 if isinstance(key, (Value, Cell)) and not frame.is_static(key)
-                 else None)
-    return function_at(frame, functions, key) if functions else take(frame, base, key)
+    choices = (choices_in(frame, base, key)
+               if isinstance(key, (Value, Cell)) and not frame.is_static(key)
+               else None)
+    return choice_at(frame, choices, key) if choices else take(frame, base, key)
 
 
 def _dict_comprehension(frame: Frame, node: gast.DictComp) -> Container:
@@ -492,6 +495,8 @@ def _of_object(frame: Frame, base: Object, name: str, node: gast.AST):
 
 def attribute(frame: Frame, base, name: str, node: gast.AST):
     """`base.name`."""
+    if isinstance(base, ConditionalObject):
+        return with_either(frame, base, lambda x: attribute(frame, x, name, node))
     if class_of(base) is not None:
         return read(frame, base, name, node)
     if isinstance(base, Super):
@@ -610,9 +615,17 @@ def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
                 if name == "shape" and is_array(frame, owner) and isinstance(owner, Cell):
                     set_shape(frame, owner, binding)
                 else:
-                    write_attribute(frame, owner, name, binding, target)
+                    _assign_attribute(frame, owner, name, binding, target)
         case _:
             raise frame.refuse("this kind of assignment", target, "assign to names and elements")
+
+
+def _assign_attribute(frame: Frame, owner, name: str, binding, target: gast.Attribute) -> None:
+    """`owner.name = binding`."""
+    if isinstance(owner, ConditionalObject):
+        return with_either(frame, owner,
+                           lambda x: _assign_attribute(frame, x, name, binding, target))
+    write_attribute(frame, owner, name, binding, target)
 
 
 def exchange_items(frame: Frame, targets: list, items: list) -> bool:
@@ -732,19 +745,25 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
                 new = _in_place(frame.value(old), frame.value(new))
             put(frame, base, key, new)
         case gast.Attribute(value=owner, attr=name):
-            owner = evaluate(frame, owner)
-            if is_outside(owner) and not is_array_of(owner, name):
-                v = evaluate(frame, node.value)
-                augment_attribute(frame, owner, name, SYMBOLS[BINARY[type(node.op)][0]], v,
-                                  lambda old: _augmented_member(frame, old, v, node), node)
-                return
-            old = attribute(frame, owner, name, node.target)
-            new = _augmented_member(frame, old, evaluate(frame, node.value), node)
-            if new is not old:
-                write_attribute(frame, owner, name, new, node.target)
+            _augment_attribute(frame, evaluate(frame, owner), name, node)
         case _:
             raise frame.refuse("this kind of assignment", node.target,
                                "assign to names and elements")
+
+
+def _augment_attribute(frame: Frame, owner, name: str, node: gast.AugAssign) -> None:
+    """`owner.name op= value`."""
+    if isinstance(owner, ConditionalObject):
+        return with_either(frame, owner, lambda x: _augment_attribute(frame, x, name, node))
+    if is_outside(owner) and not is_array_of(owner, name):
+        v = evaluate(frame, node.value)
+        augment_attribute(frame, owner, name, SYMBOLS[BINARY[type(node.op)][0]], v,
+                          lambda old: _augmented_member(frame, old, v, node), node)
+        return
+    old = attribute(frame, owner, name, node.target)
+    new = _augmented_member(frame, old, evaluate(frame, node.value), node)
+    if new is not old:
+        write_attribute(frame, owner, name, new, node.target)
 
 
 def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):

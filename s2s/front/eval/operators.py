@@ -19,9 +19,9 @@ from ...library import sequences
 from ...ops.arrays.create import array
 from ...ops.core.record import RECORDS, value
 from ...ops.program.list_ops import list_stack
-from ..control.join import NUMBERS, branch
+from ..control.join import NUMBERS, branch, with_either
 from ..domain.frame import Frame, Object, Text
-from ..domain.functions import FunctionValue
+from ..domain.functions import ConditionalObject, FunctionValue
 from ..domain.heap import Cell, Container, carriers_of, cells_in
 from ..domain.optional import Maybe, has_maybe, is_given, is_none, optional_error, resolve_optional
 from ..values.dicts import key_in
@@ -54,6 +54,10 @@ def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     """`a op b`."""
     name, compute = BINARY[type(op)]
     a, b = (frame.contents_of(demand(frame, x)) for x in (a, b))
+    if isinstance(a, ConditionalObject):
+        return with_either(frame, a, lambda x: binary(frame, op, x, b, node))
+    if isinstance(b, ConditionalObject):
+        return with_either(frame, b, lambda x: binary(frame, op, a, x, node))
     if _known(a) and _known(b):
         try:
             return compute(a, b)
@@ -148,6 +152,8 @@ def _of_tuples(frame: Frame, name: str, a, b, node: gast.AST):
 def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
     """`op x`, except `not`."""
     x = demand(frame, x)
+    if isinstance(x, ConditionalObject):
+        return with_either(frame, x, lambda y: unary(frame, op, y, node))
     name, compute = UNARY[type(op)]
     if _known(x):
         try:
@@ -161,6 +167,8 @@ def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
 
 def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     """The truth value of `binding`, as a Value."""
+    if isinstance(binding, ConditionalObject):
+        return with_either(frame, binding, lambda x: truth(frame, x, node))
     if isinstance(binding, FunctionValue):
         return value(True)
     binding = frame.contents_of(resolve_optional(frame.session.assumed, binding))
@@ -231,6 +239,10 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     if found is not NOTHING:
         return found
     a, b = demand(frame, a), demand(frame, b)
+    if isinstance(a, ConditionalObject):
+        return with_either(frame, a, lambda x: compare(frame, op, x, b, node))
+    if isinstance(b, ConditionalObject):
+        return with_either(frame, b, lambda x: compare(frame, op, a, x, node))
     if isinstance(op, (gast.Is, gast.IsNot)):
         same = _is(frame, a, b, node)
         if isinstance(op, gast.Is):

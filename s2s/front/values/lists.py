@@ -21,7 +21,7 @@ from ...ops.core.define_elementwise import is_none
 from ...ops.core.record import RECORDS, value
 from ...ops.program import list_ops as ops
 from ..domain.frame import ExceptionObject, Frame
-from ..domain.functions import CarriesFunction, FunctionValue, MixedMembers
+from ..domain.functions import CarriesFunction, ConditionalObject, FunctionValue, MixedMembers
 from ..domain.heap import Cell, Container, cells_in, is_shared, place_of_view
 from ..domain.item_places import Place, has_places
 from .exceptions import guard
@@ -109,7 +109,7 @@ def list_value(frame: Frame, items) -> Value:
     """The items of a list as one Value."""
     functions = [x for x in items if isinstance(x, FunctionValue)]
     if any(f is not functions[0] for f in functions):
-        raise carries_functions()
+        raise carries_functions(functions[0])
     return frame.heap.list_value(tuple(items))
 
 
@@ -143,7 +143,7 @@ def take_item(frame: Frame, xs: Cell, key):
         raise MixedMembers("a run-time index into a list or tuple of unlike things",
                            current().line,
                            "keep numbers, or arrays of one rank, in a list of their own",
-                           ranges=_counting(frame, key))
+                           ranges=counting(frame, key))
     if items is not None and isinstance(list_value(frame, items).type.item, Unknown):
         raise_if_counted(frame, items, key)
     i = index_of(frame, key)
@@ -187,7 +187,7 @@ def raise_if_counted(frame: Frame, items: tuple, key) -> None:
     if all(isinstance(x, Value) and isinstance(x.type, Scalar) for x in items):
         return
     ranges = [
-        bounds for bounds in _counting(frame, key)
+        bounds for bounds in counting(frame, key)
         if (trips := known_range(bounds)) is not None and len(trips) <= COUNTED_AT_MOST
     ]
     if ranges:
@@ -201,7 +201,7 @@ def known_range(bounds: tuple) -> range | None:
     return range(*known) if all(isinstance(b, int) for b in known) else None
 
 
-def _counting(frame: Frame, key) -> list[tuple]:
+def counting(frame: Frame, key) -> list[tuple]:
     """The (lo, hi, step) of the loops on whose counters an index depends."""
     found, left = [], [key]
     while left:
@@ -359,11 +359,12 @@ def exchange(frame: Frame, xs: Cell, key, other) -> None:
     frame.write(xs, ops.list_set(ops.list_set(content, b, i), a, j))
 
 
-def carries_functions() -> CarriesFunction:
+def carries_functions(item: FunctionValue) -> CarriesFunction:
     """The error for a list of functions that a loop extends: where its trips are known, they are
     run one by one.
     """
-    return CarriesFunction("a list of functions whose length depends on run-time data",
+    what = ("objects of unlike classes" if isinstance(item, ConditionalObject) else "functions")
+    return CarriesFunction(f"a list of {what} whose length depends on run-time data",
                            current().line, "make it in a loop over a tuple, or over a range whose "
                            "bounds are known")
 
@@ -371,7 +372,7 @@ def carries_functions() -> CarriesFunction:
 def item_value(frame: Frame, binding) -> Value:
     """An item for a run-time list, as a Value; lists in it become run-time lists."""
     if isinstance(binding, FunctionValue):
-        raise carries_functions()
+        raise carries_functions(binding)
     return frame.heap.list_value(
         (frame.session.demand(frame, binding, what="what is put into a list of numbers"),), False)
 
