@@ -911,7 +911,7 @@ def a_row_in_a_list_is_written(points, n):
     "f", [one_list_by_two_names, a_list_in_a_list_by_name, a_row_in_a_list_is_written]
 )
 def test_lists_in_a_list_that_may_be_one_are_refused(f):
-    with pytest.raises(S2SError, match="may or may not share memory"):
+    with pytest.raises(S2SError, match="may or may not (share memory|write into another)"):
         s2s.grad(f)(M, 3)
 
 
@@ -1190,7 +1190,7 @@ def a_slice_that_becomes_another_list(x, n):
 )
 def test_what_a_list_is_given_twice_at_once_is_not_written_into(f, args):
     """What was written into the one was not read from the other."""
-    with pytest.raises(S2SError, match="may or may not share memory"):
+    with pytest.raises(S2SError, match="may or may not (share memory|write into another)"):
         s2s.grad(f)(*args)
 
 

@@ -518,9 +518,13 @@ class Heap:
                         "a list" if not isinstance(root, Container) else f"a {kind}")
                 ways = ("share memory with", ".copy()") if not isinstance(root, Container) else (
                     "be the same as", "copy.copy(...)")
-                error = SharedError(
+                error = (SharedError(
                     f"this writes into {what} that may or may not {ways[0]} {name}",
                     current().line, f"take a copy (`{ways[1]}`) of one of the two first")
+                    if unsure else SharedError(
+                        "this writes into an item of a list, and may or may not write into another "
+                        "item of it, too",
+                        current().line, "put copies (`.copy()`) of them into the list"))
                 error.carriers = carriers_of(family, *(own.family() | own.held
                                                        for own in (*other.roots, other)))
                 raise error

@@ -123,6 +123,8 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
             if flags.issuperset(error.flags) and len(one_of) == asked:
                 raise first from None
             flags.update(error.flags)
+            if len(one_of) > asked:
+                first = None  # that write may be understood next time
 
 
 def _run(
