@@ -488,6 +488,21 @@ def named(names) -> list:
     ]
 
 
+STAGES = [[], [0.5], [0.25, 0.75]]
+
+
+def stages_in_a_list_that_starts_with_none(x):
+    k = [None] * 3
+    k[0] = np.cos(x)
+    for s in range(1, 3):
+        k[s] = np.sin(x + sum([a * b for a, b in zip(STAGES[s], k[:s])]))
+    return np.sum(k[2] * k[1])
+
+
+def test_a_loop_that_slices_a_list_of_unlike_things_is_unrolled():
+    judge(stages_in_a_list_that_starts_with_none, np.array([0.3, 0.8]))
+
+
 @pytest.mark.parametrize("f, args", named(QUICK))
 def test_a_program_of_lists_is_right_in_every_mode(f, args):
     judge(f, *args)

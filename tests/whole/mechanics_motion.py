@@ -477,6 +477,7 @@ def picture(p):
 
 
 PROGRAMS = [
+    (pendulum, np.array([1.2, 0.7, 0.8])),
     (transfer, np.array([0.4, 2.2, 0.8])),
     (tumbling, np.array([1.0, 1.4, 0.7])),
     (picture, np.array([-0.3, 0.6, -2.0])),

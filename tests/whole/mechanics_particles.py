@@ -206,6 +206,7 @@ class CellList:
             self.cells.setdefault(self.index(r), []).append(i)
 
     def pairs(self):
+        found = []
         for (cx, cy), inside in self.cells.items():
             seen = set()
             for dx in (-1, 0, 1):
@@ -217,7 +218,8 @@ class CellList:
                     for i in inside:
                         for j in self.cells[key]:
                             if i < j:
-                                yield i, j
+                                found.append((i, j))
+        return found
 
 
 def minimum_image(d, box):
@@ -269,7 +271,7 @@ def liquid(kicks):
     """Energies of nine molecules in a periodic box after some velocity Verlet steps."""
     box = 5.5
     grid = (np.arange(3) + 0.4) * box / 3
-    positions = np.array([[x, y] for x in grid for y in grid])
+    positions = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
     positions += 0.1 * np.cos(np.arange(18.0)).reshape(9, 2)
     velocities = np.zeros((9, 2))
     velocities[:3, 0] = kicks[:3]
@@ -346,5 +348,6 @@ def two_stream(v0):
 PROGRAMS = [
     (planets, np.array([1.9, -1.3, 0.9])),
     (dam_break, 0.15 + 0.01 * np.sin(np.arange(9.0))),
+    (liquid, np.array([0.5, -0.3, 0.2, 0.4, -0.6, 0.1])),
     (two_stream, 1.0 + 0.1 * np.cos(3.0 * np.arange(12.0))),
 ]

@@ -421,6 +421,10 @@ def _slice(frame: Frame, xs: Cell, items: tuple | None, key: slice) -> Cell:
     bounds = (key.start, key.stop, key.step)
     if items is not None and all(map(frame.is_static, bounds)):
         return new_list(frame, items[slice(*(frame.static(b, "a bound") for b in bounds))])
+    if items is not None and not _alike(frame, items):
+        raise MixedMembers("a run-time slice of a list of unlike things", current().line,
+                           "keep numbers, or arrays of one rank, in a list of their own",
+                           ranges=[bounds for b in bounds for bounds in counting(frame, b)])
     content = as_list(frame, xs)
     given = [frame.value(b) for b in bounds if not is_none(b)]
     flags = tuple(not is_none(b) for b in bounds)
