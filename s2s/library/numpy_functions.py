@@ -377,7 +377,21 @@ def ends_of_samples(x):
 
 def sliding_windows(x, window_shape):
     """np.lib.stride_tricks.sliding_window_view of one axis, to be read."""
-    return x[np.arange(len(x) - window_shape + 1)[:, None] + np.arange(window_shape)]
+    starts = len(x) - window_shape + 1
+    if starts < 1:
+        raise ValueError("window shape cannot be larger than input array shape")
+    return x[np.arange(starts)[:, None] + np.arange(window_shape)]
+
+
+def sliding_windows_along(x, window_shape, axes):
+    """np.lib.stride_tricks.sliding_window_view, to be read: a window along each of `axes`."""
+    for width, axis in zip(window_shape, axes):
+        starts = np.shape(x)[axis] - width + 1
+        if starts < 1:
+            raise ValueError("window shape cannot be larger than input array shape")
+        x = np.take(x, np.arange(starts)[:, None] + np.arange(width), axis=axis)
+        x = np.moveaxis(x, axis + 1, -1)
+    return x
 
 
 def matrix_norm(x, keepdims=False, ord="fro"):

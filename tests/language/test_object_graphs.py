@@ -286,3 +286,32 @@ def perhaps_with_x(x):
 def test_what_a_branch_may_not_have_made_cannot_be_asked_for(question):
     with pytest.raises(S2SError, match="the attribute x is made by a branch, or by a loop"):
         s2s.grad(question)(X)
+
+
+# ----------------------------------------------------------------------- lists and dicts of places
+
+
+def keys_known_at_run_time(x):
+    count = sum(int(v > 0) for v in x)
+    moves = {(count, 0): x[0], (count - 1, 1): x[1], (0, count): x[2]}
+    least = min(moves, key=moves.get)
+    again = {**{1: x[0]}, count: x[1] ** 2}
+    again[4] = x[0] * x[2]
+    return moves[least] * least[0] + moves[0, 2] * sum(moves.values()) + sum(
+        (k + 1) * v for k, v in again.items()) + len(again) * x[1]
+
+
+def places_filled_later(x):
+    states = [None] * 4
+    states[-1] = {"mean": x[0], "all": x}
+    for k in reversed(range(3)):
+        states[k] = {"mean": states[k + 1]["mean"] * x[1], "all": states[k + 1]["all"] * k}
+    squares = [None] * 3
+    for k in range(3):
+        squares[k] = x[k] ** 2
+    return sum(s["mean"] + np.sum(s["all"]) for s in states) + max(squares)
+
+
+@pytest.mark.parametrize("f", [keys_known_at_run_time, places_filled_later])
+def test_lists_and_dicts_of_places(f):
+    judge(f, X)

@@ -95,6 +95,12 @@ FUNCTIONS = {
     "sliding windows": lambda x: np.max(
         np.lib.stride_tricks.sliding_window_view(A * x, 2).mean(axis=1)
     ),
+    "sliding windows of two axes": lambda x: np.sum(
+        np.lib.stride_tricks.sliding_window_view(M * x, (2, 2)) ** 3 * np.arange(2)
+    ),
+    "sliding windows along the last axis": lambda x: np.sum(
+        np.lib.stride_tricks.sliding_window_view(M * x, 2, axis=-1) ** 3 * np.arange(2)
+    ),
     "cond": lambda x: np.linalg.cond(S * x + np.eye(2)),
     "multi_dot": lambda x: np.sum(np.linalg.multi_dot([M * x, M.T * x, M])),
     "multi_dot, the other order": lambda x: np.sum(np.linalg.multi_dot([M.T * x, M, M.T * x])),
@@ -487,6 +493,10 @@ def test_all_of_u_and_v_need_a_square_matrix():
             lambda x: np.sum(np.lib.stride_tricks.sliding_window_view(A * x, 2, axis=1)),
             "axis 1 of a vector",
         ),
+        (
+            lambda x: np.sum(np.lib.stride_tricks.sliding_window_view(M * x, (2, 2), axis=0)),
+            "windows of 2 axes along 1",
+        ),
         (lambda x: np.sum(np.linalg.multi_dot([S * x])), "fewer than two matrices"),
         (
             lambda x: np.sum(np.insert(A * x, np.array([True, False, True]), x)),
@@ -724,3 +734,12 @@ def test_math_ldexp_is_pythons(of):
                     f(x, n)
             else:
                 np.testing.assert_array_equal(f(x, n), wanted)
+
+
+@pytest.mark.parametrize("window, x", [(9, np.ones(3)), ((1, 4), np.ones((3, 3)))])
+def test_windows_that_are_too_long_raise(window, x):
+    def f(x):
+        return np.sum(np.lib.stride_tricks.sliding_window_view(x, window))
+
+    with pytest.raises(ValueError, match="window shape cannot be larger than input array shape"):
+        s2s.grad(f)(x)

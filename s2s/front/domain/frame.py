@@ -85,6 +85,9 @@ class Object:
     getter: Callable
     name: str
 
+    def __repr__(self) -> str:
+        return f"the {type(self.content).__name__} {self.name}"
+
 
 MOST_MET = 50  # values to look at for a length
 

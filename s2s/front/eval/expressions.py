@@ -197,17 +197,35 @@ def _dict_comprehension(frame: Frame, node: gast.DictComp) -> Container:
 
 
 def _dict(frame: Frame, node: gast.Dict) -> Container:
+    if node in frame.session.keyed:
+        return _keyed_dict(frame, node)
     members: dict = {}
     for key, item in zip(node.keys, node.values):
         if key is None:  # `**other`
             members.update(pairs(frame, evaluate(frame, item), node))
         else:
-            key = key_in(frame, evaluate(frame, key), node)
+            so_far = new_dict(frame, members)
+            so_far.site = node
+            key = key_in(frame, evaluate(frame, key), node, so_far)
             members[key] = evaluate_any(frame, item)
     made = new_dict(frame, members)
     for key, binding in members.items():
         frame.name_member(made, key, binding)
     return new_dict_at(frame, made, node)
+
+
+def _keyed_dict(frame: Frame, node: gast.Dict) -> Container:
+    """A dict some of whose keys are known only at run time: they are set one by one."""
+    made = new_dict_at(frame, new_dict(frame, {}), node)
+    name = f"<dict {node.lineno} {node.col_offset}>"
+    frame.env[name] = made  # nobody else has it yet
+    for key, item in zip(node.keys, node.values):
+        given = (pairs(frame, evaluate(frame, item), node).items() if key is None
+                 else [(evaluate(frame, key), evaluate_any(frame, item))])
+        for each, binding in given:
+            put(frame, made, each, binding)
+    frame.env.pop(name)
+    return made
 
 
 def _items(frame: Frame, nodes: list) -> list:

@@ -242,10 +242,24 @@ def _along_axis(frame: Frame, node, func1d, axis, arr):
 
 
 def _windows(frame: Frame, node, x, window_shape, axis=None):
-    x = _of_rank(frame, node, x, (1,), "np.lib.stride_tricks.sliding_window_view")
-    if axis is not None and frame.static(axis, "axis=", node) not in (0, -1):
-        raise TypeMismatchError(f"axis {axis} of a vector", current().line, "leave the axis out")
-    return _run(frame, node, library.sliding_windows, x, window_shape)
+    x = _of_rank(frame, node, x, (1, 2, 3, 4, 5),
+                 "np.lib.stride_tricks.sliding_window_view")
+    axes, known = rank(frame.value(x)), frame.static(axis, "axis=", node)
+    shape = frame.members(window_shape)
+    shape = (window_shape,) if shape is None else shape
+    chosen = (range(axes) if known is None else known if isinstance(known, (tuple, list))
+              else (known,))
+    if any(k not in range(-axes, axes) for k in chosen):
+        raise TypeMismatchError(
+            f"axis {known} of " + ("a vector" if axes == 1 else f"an array of {axes} axes"),
+            current().line, "number the axes from 0")
+    if len(shape) != len(chosen):
+        raise TypeMismatchError(f"windows of {len(shape)} axes along {len(chosen)}",
+                                current().line, "give a length for each axis")
+    if axes == 1 and len(shape) == 1:
+        return _run(frame, node, library.sliding_windows, x, *shape)
+    return _run(frame, node, library.sliding_windows_along, x, tuple(shape),
+                tuple(k % axes for k in chosen))
 
 
 def _condition(frame: Frame, node, x, p=None):

@@ -299,6 +299,11 @@ def put_item(frame: Frame, xs: Cell, key, new) -> None:
         _member(frame, items, k)
         frame.write(xs, (*items[:k % len(items)], new, *items[k % len(items) + 1:]))
         return
+    if items is not None and not _alike(frame, (*items, new)):
+        raise MixedMembers("a run-time index into a list whose items are of another kind",
+                           current().line,
+                           "begin with items of the kind that is written, or append them",
+                           ranges=counting(frame, key))
     i = index_of(frame, key)
     content = as_list(frame, xs)
     share(frame, xs, (new,))
