@@ -297,9 +297,6 @@ def make_cohort(seed=7, n=10):
     return [Subject(t, rng.random() < 0.7, rng.normal(size=3)) for t in times]
 
 
-COHORT = make_cohort()
-
-
 def group_by_time(cohort):
     groups = {}
     for s in cohort:
@@ -308,11 +305,14 @@ def group_by_time(cohort):
     return groups
 
 
+COHORT = make_cohort()
+FAILURES = sorted(group_by_time(COHORT).items())
+
+
 def cox_negative_partial_likelihood(beta, penalty=0.1):
     loglik = 0.0
-    for t, failures in sorted(group_by_time(COHORT).items()):
-        at_risk = [s for s in COHORT if s.time >= t]
-        risk = sum(np.exp(s.covariates @ beta) for s in at_risk)
+    for t, failures in FAILURES:
+        risk = sum(np.exp(s.covariates @ beta) for s in COHORT if s.time >= t)
         tied = sum(np.exp(s.covariates @ beta) for s in failures)
         d = len(failures)
         for j, s in enumerate(failures):
@@ -365,5 +365,6 @@ PROGRAMS = [
     (lda_collapsed_log_likelihood, np.array([-0.5, 0.1, -1.0, 0.0, -0.5, 0.2, -0.2])),
     (poisson_fit_sensitivity, np.linspace(-0.3, 0.3, 12)),
     (logistic_validation_loss, np.array([-0.5])),
+    (cox_negative_partial_likelihood, np.array([0.3, -0.2, 0.1])),
     (free_knot_spline_loss, np.array([0.31, 0.55, 0.78])),
 ]

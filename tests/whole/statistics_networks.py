@@ -404,6 +404,7 @@ PROGRAMS = [
     (bidirectional_gru_loss, initial(2 * total_size(GRU_SHAPES) + 4, 1)),
     (maml_loss, initial(10, 2)),
     (gpt_loss, initial(total_size(GPT_SHAPES), 3)),
+    (convolutional_loss, initial(total_size(CNN_SHAPES), 4)),
     (tree_net_loss, initial(20, 5)),
     (vae_negative_elbo, initial(total_size(dict(VAE_SHAPES)), 6)),
 ]

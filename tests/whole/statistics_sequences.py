@@ -531,6 +531,7 @@ def hand_tracking(pose):
 
 PROGRAMS = [
     (ctc_loss, np.random.default_rng(15).normal(size=(6, 4))),
+    (warping_distance, np.array([0.12, 0.25, 0.71, 1.13, 0.52, 0.33])),
     (soft_warping_distance, np.array([0.1, 0.6, 1.1, 0.3])),
     (sinkhorn_divergence, np.random.default_rng(16).normal(size=(4, 2))),
     (hmc_expected_jump, np.array([-1.2, 0.1, -0.1, 0.5, 0.8])),
