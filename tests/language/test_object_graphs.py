@@ -198,6 +198,16 @@ def test_a_while_that_data_lead_through_a_structure_is_refused():
         s2s.grad(f)(X)
 
 
+@pytest.mark.parametrize("question", [
+    lambda nodes: nodes[1] in nodes, lambda nodes: nodes.index(nodes[1])])
+def test_places_of_objects_in_a_list_of_run_time_length_are_refused(question):
+    def f(x):
+        return x[0] * question([Node(v) for v in x if v > -1])
+
+    with pytest.raises(S2SError, match="which item of a list is this Node"):
+        s2s.grad(f)(X)
+
+
 # ------------------------------------------------------------------- attributes made along the way
 
 

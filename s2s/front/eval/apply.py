@@ -460,7 +460,7 @@ def _apply_to_list(frame: Frame, xs: Cell, name: str, args: list, keywords: dict
 def _by_identity(frame: Frame, base, name: str, args: list):
     """`xs.index(x)` and the like, of an object that is compared by identity; NOTHING for others."""
     items = frame.members(base)
-    if name not in ("index", "count", "remove") or items is None or len(args) != 1:
+    if name not in ("index", "count", "remove") or len(args) != 1:
         return NOTHING
     found = matches(items, args[0])
     if found is None or name != "count" and True not in found:

@@ -291,7 +291,7 @@ def _is_in(frame: Frame, a, b, node: gast.AST):
         if not frame.is_static(a):
             key_in(frame, a, node, b)
         b = tuple(b.members)
-    found = matches(frame.members(b), a) if frame.members(b) is not None else None
+    found = matches(frame.members(b), a) if isinstance(b, tuple) or is_list(frame, b) else None
     if found is not None:
         return any(found)
     if frame.is_static(a) and frame.is_static(b):

@@ -9,7 +9,10 @@ import dataclasses
 
 import gast
 
+from ...errors import UnsupportedError
+from ...ir.builder import current
 from ...ir.graph import OPERATORS, Value
+from ...library.containers import Set
 from ...ops.core.record import RECORDS
 from ..domain.frame import Frame, Object
 from ..domain.functions import Method
@@ -95,19 +98,22 @@ def is_same(a, b) -> bool | Value | None:
     return False if isinstance(a, (Container, Cell)) or isinstance(b, (Container, Cell)) else None
 
 
-def matches(items: tuple, x) -> list[bool] | None:
+def matches(items: tuple | None, x) -> list[bool] | None:
     """For each of the items of a list, whether it is equal to `x`, an object of a class that does
-    not define equality; None for others, and where code generation cannot know it.
+    not define equality; None for other things.  `items` are None where they are known at run time.
     """
     if not _is_compared_by_identity(x):
         return None
-    found = [is_same(item, x) if _is_compared_by_identity(item) else
-             None if isinstance(item, (Container, Value, Cell)) else False for item in items]
-    known = all(isinstance(same, bool) for same in found) and all(
-        getattr(item, "parameter_of", x.parameter_of) is x.parameter_of for item in items)
-    return found if known else None
+    found = None if items is None else [
+        is_same(item, x) if _is_compared_by_identity(item) else
+        None if isinstance(item, (Container, Value, Cell)) else False for item in items]
+    if found is None or not all(isinstance(same, bool) for same in found) or any(
+            getattr(item, "parameter_of", x.parameter_of) is not x.parameter_of for item in items):
+        raise UnsupportedError(f"which item of a list is this {x.cls.__name__}", current().line,
+                               "compare what they hold, or give the class an __eq__")
+    return found
 
 
 def _is_compared_by_identity(x) -> bool:
-    return (isinstance(x, Container) and not x.is_dict
+    return (isinstance(x, Container) and not x.is_dict and x.cls.__module__ != Set.__module__
             and found_in(x.cls, "__eq__")[0] in (None, object))
