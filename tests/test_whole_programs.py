@@ -16,12 +16,18 @@ import whole
 import s2s
 
 STEP = 1e-6
-CASES = [
-    pytest.param(f, x, id=f"{module.name}.{f.__name__}")
-    for module in sorted(pkgutil.iter_modules(whole.__path__), key=lambda module: module.name)
-    for f, x in importlib.import_module(f"whole.{module.name}").PROGRAMS
-]
-programs = pytest.mark.parametrize("f, x", CASES)
+MODULES = [importlib.import_module(f"whole.{name}")
+           for name in sorted(module.name for module in pkgutil.iter_modules(whole.__path__))]
+
+
+def cases(compiled: bool) -> list:
+    """All programs; compiled, those that take more than ten seconds to compile are slow."""
+    return [
+        pytest.param(f, x, id=f"{module.__name__.split('.')[-1]}.{f.__name__}",
+                     marks=[pytest.mark.slow] if compiled and f in getattr(module, "LONG", ())
+                     else [])
+        for module in MODULES for f, x in module.PROGRAMS
+    ]
 
 
 def differences(f: Callable, x: np.ndarray) -> np.ndarray:
@@ -44,7 +50,7 @@ def check(f: Callable, x: np.ndarray, value: float, slope: np.ndarray, rtol: flo
     assert np.any(slope != 0), "a program whose result does not depend on its argument"
 
 
-@programs
+@pytest.mark.parametrize("f, x", cases(compiled=False))
 def test_gradient_is_that_of_differences(f, x):
     given = copy.deepcopy(x)
     value, slope = s2s.value_and_grad(f)(given)
@@ -53,7 +59,7 @@ def test_gradient_is_that_of_differences(f, x):
 
 
 @pytest.mark.compile
-@programs
+@pytest.mark.parametrize("f, x", cases(compiled=True))
 def test_compiled_gradient_is_that_of_differences(f, x):
     value, slope = s2s.jit(s2s.value_and_grad(f))(x.copy())
     check(f, x, value, slope, rtol=1e-9)

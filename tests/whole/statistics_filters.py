@@ -403,3 +403,4 @@ PROGRAMS = [
     (hmm_posterior_entropy, HMM_THETA),
     (hmm_viterbi_score, HMM_THETA),
 ]
+LONG = {ekf_negative_log_likelihood}

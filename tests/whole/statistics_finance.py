@@ -380,3 +380,4 @@ PROGRAMS = [
         np.array([0.5, 0.1, -0.2, 0.6, 0.1, 0.0, 0.05, 0.1, 0.8, 0.2, 0.6]),
     ),
 ]
+LONG = {forward_rate_of_bootstrapped_curve, nelson_siegel_fit}

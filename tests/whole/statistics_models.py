@@ -368,3 +368,4 @@ PROGRAMS = [
     (cox_negative_partial_likelihood, np.array([0.3, -0.2, 0.1])),
     (free_knot_spline_loss, np.array([0.31, 0.55, 0.78])),
 ]
+LONG = {cox_negative_partial_likelihood}

@@ -95,8 +95,8 @@ class GRULayer:
 
 
 GRU_SHAPES = {f"{w}{g}": (2, 2) for w in "WU" for g in "zrh"}
-GRU_BATCH = [list(np.random.default_rng(k).normal(size=(n, 2))) for k, n in enumerate((3, 5, 2))]
-GRU_TARGETS = [1.0, -0.5, 0.3]
+GRU_BATCH = [list(np.random.default_rng(k).normal(size=(n, 2))) for k, n in enumerate((2, 3))]
+GRU_TARGETS = [1.0, -0.5]
 
 
 def bidirectional_gru_loss(theta):
@@ -408,3 +408,4 @@ PROGRAMS = [
     (tree_net_loss, initial(20, 5)),
     (vae_negative_elbo, initial(total_size(dict(VAE_SHAPES)), 6)),
 ]
+LONG = {lstm_character_loss, bidirectional_gru_loss, convolutional_loss, maml_loss}

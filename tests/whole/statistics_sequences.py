@@ -541,3 +541,4 @@ PROGRAMS = [
     (bundle_adjustment, bundle_start()),
     (hand_tracking, 0.1 + 0.05 * np.arange(16.0)),
 ]
+LONG = {annealed_tour, soft_warping_distance}
