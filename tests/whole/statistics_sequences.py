@@ -523,7 +523,10 @@ def hand_tracking(pose):
     points = []
     for v, weights in zip(VERTICES, SKIN):
         vh = np.append(v, 1.0)
-        blended = sum(w * (T @ vh)[:3] for w, T in zip(weights, transforms) if w > 0)
+        blended = np.zeros(3)
+        for w, T in zip(weights, transforms):
+            if w > 0:
+                blended += w * (T @ vh)[:3]
         points.append(scale * blended + shift)
     err = np.array(points) - SEEN
     return np.sum(err**2) + 0.01 * np.sum(pose[:12] ** 2)
