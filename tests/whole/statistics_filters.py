@@ -218,13 +218,13 @@ def kalman_filter(ys, F, H, Q, R, m0, P0):
 
 def rts_smoother(filtered, predicted, F):
     n = len(filtered)
-    smoothed = [None] * n
-    smoothed[-1] = filtered[-1]
+    smoothed = [filtered[-1]]
     for t in reversed(range(n - 1)):
         G = np.linalg.solve(predicted[t + 1]["cov"].T, F @ filtered[t]["cov"].T).T
-        m = filtered[t]["mean"] + G @ (smoothed[t + 1]["mean"] - predicted[t + 1]["mean"])
-        P = filtered[t]["cov"] + G @ (smoothed[t + 1]["cov"] - predicted[t + 1]["cov"]) @ G.T
-        smoothed[t] = dict(mean=m, cov=P)
+        m = filtered[t]["mean"] + G @ (smoothed[-1]["mean"] - predicted[t + 1]["mean"])
+        P = filtered[t]["cov"] + G @ (smoothed[-1]["cov"] - predicted[t + 1]["cov"]) @ G.T
+        smoothed.append(dict(mean=m, cov=P))
+    smoothed.reverse()
     return smoothed
 
 
@@ -399,6 +399,7 @@ def hmm_viterbi_score(theta):
 PROGRAMS = [
     (ekf_negative_log_likelihood, np.array([-4.0, -3.0, -3.0, 2.4])),
     (ukf_negative_log_likelihood, np.array([0.9, 0.4, 0.3, 0.6, -2.0])),
+    (smoother_roughness, np.array([-2.0, -3.0, -1.0])),
     (particle_filter_log_likelihood, np.array([-0.2, 1.2, -1.0])),
     (hmm_posterior_entropy, HMM_THETA),
     (hmm_viterbi_score, HMM_THETA),

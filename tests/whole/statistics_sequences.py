@@ -299,7 +299,7 @@ class Epidemic:
                     today += g.advance(f, self.sigma, self.gamma, dt)
             if campaign and self.day >= campaign["start"]:
                 left = campaign["doses"]
-                for g in sorted(self.groups, key=lambda g: g.I / g.N, reverse=True):
+                for g in self.groups:
                     left = g.vaccinate(left)
             peak = max(peak, self.prevalence)
             incidence.append(today)
@@ -539,6 +539,7 @@ PROGRAMS = [
     (sinkhorn_divergence, np.random.default_rng(16).normal(size=(4, 2))),
     (hmc_expected_jump, np.array([-1.2, 0.1, -0.1, 0.5, 0.8])),
     (bayesian_network_query, np.array([-0.5, 0.3, -1.0, 0.2, 1.5])),
+    (epidemic_misfit, np.array([-1.2, -1.0, -1.5, 0.5])),
     (annealed_tour, CITIES_RNG.normal(size=(5, 2))),
     (fishery_value, np.array([0.3, 0.2, 0.95])),
     (bundle_adjustment, bundle_start()),
