@@ -296,13 +296,15 @@ def a_counter_in_a_key_followed(x):
 
 
 @refused(A)
-def a_star_before_an_array(x):
-    return max(*x)
+def a_star_before_a_list_that_grows(x):
+    positive = [v for v in x if v > 0]
+    return max(*positive)
 
 
 @instead()
-def a_star_before_an_array_followed(x):
-    return np.max(x)
+def a_star_before_a_list_that_grows_followed(x):
+    positive = [v for v in x if v > 0]
+    return max(positive)
 
 
 @refused(A, np.array([2, 0, 2]))
@@ -385,7 +387,7 @@ def a_foreign_function_followed(x):
 
 @refused(0.3)
 def a_numpy_function_that_is_not_known(x):
-    return np.real_if_close(x * x)
+    return np.trim_zeros(np.array([x * x, 0.0]))[0]
 
 
 @instead()

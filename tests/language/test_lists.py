@@ -582,10 +582,6 @@ def grouped(x):
     return sum(len(list(g)) for k, g in itertools.groupby(x))
 
 
-def repeated(x, n):
-    return sum([x, 2.0] * n)
-
-
 REFUSED = [
     (
         unlike_things,
@@ -604,13 +600,6 @@ REFUSED = [
         "one by one",
     ),
     (grouped, (V,), "itertools.groupby(x)", "itertools.groupby", "in a loop"),
-    (
-        repeated,
-        (1.0, 3),
-        "[x, 2.0] * n",
-        "of several items times a run-time number",
-        "append the items in a loop",
-    ),
 ]
 
 

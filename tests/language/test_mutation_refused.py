@@ -97,8 +97,7 @@ def members_that_become_one_array(x, n):
     s = {"u": x.copy(), "v": x * 2}
     for _ in range(n):
         s["u"][0] = s["v"][1] * 2
-        s["v"][1] = s["u"][0] + 1
-        s["u"] = s["v"]
+        s["u"] = s["v"] = s["u"] + s["v"]
     return s["u"] * s["v"]
 
 
@@ -107,29 +106,28 @@ def _(x, n):
     s = {"u": x.copy(), "v": x * 2}
     for _ in range(n):
         s["u"][0] = s["v"][1] * 2
-        s["v"][1] = s["u"][0] + 1
-        s["u"] = s["v"].copy()
+        s["u"] = s["u"] + s["v"]
+        s["v"] = s["u"].copy()
     return s["u"] * s["v"]
 
 
-@refused(X, 3, message="may or may not share memory with y", remedy="take a copy (`.copy()`)")
-def another_array_from_some_trip_on(x, n):
-    y = x.copy()
-    z = y
-    for i in range(n):
-        z[i] = 2.0 * z[i + 1]
-        z = z * 2
-    return y
+@refused(X, 3, message="may or may not share memory with", remedy="take a copy (`.copy()`)")
+def an_array_of_the_trip_by_two_names(x, n):
+    y = z = x.copy()
+    for _ in range(n):
+        y = z = z * 2
+    z[0] = 5 * x[1]
+    return y * z
 
 
 @instead
 def _(x, n):
-    y = x.copy()
-    z = y.copy()
-    for i in range(n):
-        z[i] = 2.0 * z[i + 1]
+    y = z = x.copy()
+    for _ in range(n):
         z = z * 2
-    return y
+        y = z.copy()
+    z[0] = 5 * x[1]
+    return y * z
 
 
 @refused(X, message="out= with several arrays", remedy="assign the result instead")

@@ -195,6 +195,26 @@ def states_of_layers(w, n):
     return total
 
 
+@program
+def members_of_a_dict(x, n):
+    s = {"u": x.copy(), "v": x * 2}
+    for _ in range(n):
+        s["u"][0] = s["v"][1] * 2
+        s["v"][1] = s["u"][0] + 1
+        s["u"] = s["v"]
+    return np.sum(s["u"] * s["v"])
+
+
+@program
+def another_array_from_some_trip_on(x, n):
+    y = x.copy()
+    z = y
+    for i in range(n - 1):
+        z[i] = 2.0 * z[i + 1]
+        z = z * 2
+    return np.sum(y * x) + np.sum(z)
+
+
 class State:
     def __init__(self, u, t=0.0):
         self.u, self.t = u, t
