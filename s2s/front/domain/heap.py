@@ -340,7 +340,7 @@ class Heap:
         kept = self.seen.get(container)
         if kept is None or kept[0][0] is not first or kept[0][1] is not second:
             if list(first) != list(second):
-                raise self._chooses_between_unlike(container)
+                raise self._chooses_between_unlike()
             members = {key: self.chosen(condition, x, second[key]) for key, x in first.items()}
             self.seen[container] = (first, second), members
         return self.seen[container][1]
@@ -361,12 +361,12 @@ class Heap:
             return if_(condition, lambda: [value(x)], lambda: [value(y)])[0]
         elif type(x) is type(y) and isinstance(x, (str, type(None))) and x == y:
             return x
-        raise self._chooses_between_unlike(x)
+        raise self._chooses_between_unlike()
 
-    def _chooses_between_unlike(self, x) -> UnsupportedError:
-        kind = x.cls.__name__ if isinstance(x, Container) else "an attribute"
-        return UnsupportedError(f"two objects of which a run chooses one, with unlike {kind}",
-                                current().line, "give both the same kinds of attributes")
+    def _chooses_between_unlike(self) -> UnsupportedError:
+        return UnsupportedError("a run chooses one of two objects whose attributes are not alike",
+                                current().line, "give both the same attributes: numbers, arrays or "
+                                "objects, but no lists")
 
     def choose(self, condition: Value, a: Cell, b: Cell, content: Value) -> Cell:
         """A cell for `a if condition else b`, with current Value `content`."""
@@ -562,7 +562,7 @@ class Heap:
         condition, *arms = container.choice
         before = container.members
         if list(members) != list(before):
-            raise self._chooses_between_unlike(container)
+            raise self._chooses_between_unlike()
         news = []
         for k, arm in enumerate(arms):
             old = arm.members
