@@ -8,7 +8,7 @@ import pytest
 
 from s2s.errors import S2SError, SourceError, TypeMismatchError, UnsupportedError
 from s2s.front import build
-from s2s.ir.types import FLOAT, INT, Array, Extent, Unknown
+from s2s.ir.types import FLOAT, Array, Extent, Unknown
 
 VECTOR = Array("float64", (Extent("x.0", 0, False),))
 MATRIX = Array("float64", (Extent("x.0", 0, False), Extent("x.1", 0, False)))
@@ -67,15 +67,6 @@ def reshaped_alias(x):
     return x
 
 
-def carried_alias(x, n):
-    y = x.copy()
-    z = y
-    for i in range(n):
-        z[0] = 2.0
-        z = z * 2
-    return y
-
-
 def recursive(x):
     return recursive(x - 1)
 
@@ -96,7 +87,6 @@ UNSUPPORTED = [
     (unknown_method, [VECTOR], "the method partition", "write a loop"),
     (attribute_write, [FLOAT], "writing to an attribute", "return the new value"),
     (reshaped_alias, [MATRIX], "may or may not share memory with x", ".copy()"),
-    (carried_alias, [VECTOR, INT], "may or may not share memory with y", ".copy()"),
     (
         recursive,
         [FLOAT],

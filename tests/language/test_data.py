@@ -640,15 +640,6 @@ def fields_of_a_namedtuple(x, n):
     return p.x
 
 
-def one_of_two(x, n):
-    a, b = {"v": x}, {"v": 2 * x}
-    c = a if x > 0 else b
-    c["v"] = 3.0 * x
-    return a["v"] + b["v"]
-
-
-
-
 class Magic:
     def __getattr__(self, name):
         return 1.0
@@ -692,7 +683,6 @@ def magic(x, n):
             "use dataclasses.replace",
         ),
         (fields_of_a_namedtuple, "can't set attribute", "use _replace"),
-        (one_of_two, "writes into a dict that may or may not be the same as a", "copy.copy"),
         (magic, "Magic defines __getattr__", "plain attributes"),
     ],
     ids=lambda p: getattr(p, "__name__", ""),

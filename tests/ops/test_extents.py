@@ -24,7 +24,8 @@ KNOWN = {
     ),
     "np.take(x, i, axis=1)": (REFUSED, "whether an index is outside, where there are no rows"),
     "x[:, i]": (ACCEPTED, "whether an index is outside, where there are no rows"),
-    "np.bincount(i, weights=x)": (REFUSED, "weights of nothing, of which Numba asks how many"),
+    # refused, or with a cotangent as long as the numbers
+    "np.bincount(i, weights=x)": ("", "weights of nothing, of which NumPy does not ask how many"),
     "np.cross(x, y)": (REFUSED, "vectors of two numbers, which NumPy warns of"),
     "scipy.special.logsumexp(x, axis=0)": (REFUSED, "of no rows there is no largest"),
     "scipy.linalg.solve(x, y)": (REFUSED, "by a matrix of one number SciPy divides as many as "

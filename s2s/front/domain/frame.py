@@ -360,6 +360,8 @@ class Frame:
                 raise self.refuse(
                     "a slice whose bounds are run-time data can index, and nothing else", None,
                     "pass its bounds on")
+            case slice():  # of constants, and not of Values of this block
+                return value(self.static(binding, "a slice"))
             case Object():
                 if (opened := self.contents_of(binding)) is not binding:
                     return self.value(opened)

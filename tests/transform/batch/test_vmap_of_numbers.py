@@ -49,6 +49,8 @@ def test_every_elementwise_op_is_one_of_all_lanes(name):
     lanes = [Value(Array(dtype, (LANES,)), "x") for _ in record.partials]
     if name in ("round", "round_decimal"):
         lanes[1] = Value(Scalar("int64"), "n")
+    if name == "ldexp":
+        lanes[1] = Value(Array("int64", (LANES,)), "n")
     with Builder(Block()):
         y = (record.batch or record)(*lanes, **attributes(record))
     assert y is None or isinstance(y.type, Array) and y.type.dims == (LANES,)
