@@ -254,6 +254,21 @@ def objects_by_turns(x, n):
 
 
 @program
+def an_object_that_is_the_other_one(x, n):
+    b, c = State(x * 2.0, x[1]), State(x * x, 2.5)
+    c1, c2 = b, c
+    for i in range(n + 2):
+        if i % 3 == 1:
+            c1 = c2
+        c1.t = c1.t * 0.5 + x[i % 3] * 0.3
+    c1.t += x[2]
+    c1.u[0] *= x[1]
+    c2.t += x[2]
+    c2.u[0] *= x[1]
+    return np.sum(b.u) * b.t + np.sum(c.u * x) * c.t + np.sum(c1.u) * c2.t
+
+
+@program
 def the_best_of_a_list(x, n):
     states = []
     for i in range(n):

@@ -123,7 +123,7 @@ class Container:
     parameter_of: object = None  # as of cells
 
     mirrors: Container | None = None  # the object of which it is the __dict__
-    base, index, made, doubtful, getter = None, None, None, False, None
+    base, index, made, doubtful, getter, is_tuple = None, None, None, False, None, False
 
     @property
     def root(self) -> Cell | Container:
@@ -563,14 +563,13 @@ class Heap:
         before = container.members
         if list(members) != list(before):
             raise self._chooses_between_unlike()
-        news = []
+        # one after the other: both may be, or choose, the same object
         for k, arm in enumerate(arms):
             old = arm.members
-            news.append({key: old[key] if new is before[key] else
-                         self.chosen(condition, *((new, old[key]) if k == 0 else (old[key], new)))
-                         for key, new in members.items()})
-        for arm, new in zip(arms, news):
-            self._store(arm, new, None)
+            self._store(arm, {
+                key: old[key] if new is before[key] else
+                self.chosen(condition, *((new, old[key]) if k == 0 else (old[key], new)))
+                for key, new in members.items()}, None)
 
     def _store_in_place(self, container: Container, members: dict) -> None:
         """Set the members of a container that lies in a run-time list."""
