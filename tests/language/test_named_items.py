@@ -365,3 +365,13 @@ def test_two_names_of_the_array_that_a_loop_leaves():
 
     with pytest.raises(S2SError, match="may or may not share memory with c"):
         s2s.grad(f)(X, 3)
+
+
+def test_many_items_read_one_after_the_other():
+    """Each may share memory with all before it, which are asked once each for what they are."""
+    text = ["def f(x, n):", "    g, s = [[x[0], x[1]] for _ in range(n)], 0.0"]
+    for k in range(40):
+        text += [f"    r = g[{k} % n]", f"    s = s + sum(r) * {k}", "    r = r + [1.0]",
+                 "    s = s + len(r)"]
+    f = s2s.from_source("\n".join([*text, "    return s", ""]), {})
+    np.testing.assert_array_equal(s2s.grad(f)(X[:2], 3), [780.0, 780.0])

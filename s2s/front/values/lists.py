@@ -46,12 +46,15 @@ def is_list(frame: Frame, binding) -> bool:
 
 def kinds_of_list(xs: Cell) -> set[type]:
     """The classes that a list may be of in Python: a tuple of run-time length is one here."""
-    found = set()
-    for root in xs.roots:
+    found, met = set(), list(xs.roots)
+    known = set(met)
+    for root in met:
         if root.is_tuple or not root.origins:
             found.add(tuple if root.is_tuple else list)
         else:  # the paths on which it is one of these, or a copy of them, meet here
-            found = found.union(*map(kinds_of_list, root.origins))
+            more = {other for cell in root.origins for other in cell.roots} - known
+            met += more
+            known |= more
     return found
 
 
