@@ -6,7 +6,8 @@ the two disagree become results of one `if` op; a name that nothing reads afterw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ...errors import S2SError, TypeMismatchError
@@ -544,13 +545,21 @@ class Join:
         """The members of a container at the end of an arm."""
         if x.place is None and x.choice is None:
             return self.heaps[side].get(x, x.initial)
-        with Builder(self.arms[side]):
-            heap = self.frame.heap
-            kept = heap.contents, heap.seen
-            heap.contents, heap.seen = dict(self.heaps[side]), self.seen[side]
-            members = x.members
-            heap.contents, heap.seen = kept
-            return members
+        with self._at_end(side):
+            return x.members
+
+    @contextmanager
+    def _at_end(self, arm: int) -> Iterator[None]:
+        """A context in which ops are emitted at the end of an arm, and the heap is as it is there.
+        """
+        heap = self.frame.heap
+        kept = heap.contents, heap.seen
+        with Builder(self.arms[arm]):
+            heap.contents, heap.seen = dict(self.heaps[arm]), self.seen[arm]
+            try:
+                yield
+            finally:
+                heap.contents, heap.seen = kept
 
     def emit(self, condition: Value) -> tuple[Value, ...]:
         """Emit the `if` op from the ops of the arms."""
@@ -632,13 +641,9 @@ class Join:
                 if key not in self.constants:
                     self.constants[key] = value(binding)
                 return self.constants[key]
-            heap = self.frame.heap
-            kept = heap.contents, heap.seen
-            heap.contents, heap.seen = dict(self.heaps[arm]), self.seen[arm]
-            items = heap.items(binding)
-            content = heap.read(binding) if items is None else as_list(self.frame, binding)
-            heap.contents, heap.seen = kept
-            return content
+        with self._at_end(arm):
+            items = self.frame.heap.items(binding)
+            return self.frame.heap.read(binding) if items is None else as_list(self.frame, binding)
 
 
 def value_in(arm: Block, constant) -> Value:

@@ -30,9 +30,8 @@ from ...ops.core.record import value
 from ..domain.frame import Frame
 from ..domain.heap import Cell, Container, Heap, place_of_view
 from ..domain.item_places import Place
+from ..values.lists import MOST_CHOSEN
 from ..values.subscript import part_of
-
-MOST_MEMBERS = 8
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ class OneOf:
         cell = cells[-1]
         for k in range(len(cells) - 2, -1, -1):
             cell = frame.heap.chosen(OPERATORS["equal"](tag, value(k)), cells[k], cell)
-        return Entered(self, cell, tag, indices, made)
+        return Entered(cell, tag, indices, made)
 
     def yielded(self, frame: Frame, end, entered: Entered) -> list[Value]:
         """Return the Values at the end of a trip that leaves the name bound to `end`."""
@@ -149,8 +148,8 @@ class OneOf:
             differ = [k for k, (a, b) in enumerate(zip(*states)) if not _is_same(a, b)]
             if differ:
                 first, second = ([state[k] for k in differ] for state in states)
-                chosen = if_(condition, lambda: first, lambda: second, [x.name for x in first])
-                for k, x in zip(differ, chosen):
+                joined = if_(condition, lambda: first, lambda: second, [x.name for x in first])
+                for k, x in zip(differ, joined):
                     states[0][k] = x
             return states[0]
         after = list(before)
@@ -168,8 +167,7 @@ class OneOf:
 class Entered:
     """A name that is one of some members, at the start of a trip or after the loop."""
 
-    binding: OneOf
-    cell: Cell
+    cell: Cell | Container
     tag: Value
     indices: list[list[Value]]
     made: Cell | None
@@ -219,7 +217,7 @@ def one_of(frame: Frame, binding, end: Cell | Container, known: set,
             members[k] = members[k].joined(member)
         if not _can_be_member(frame, cell):
             return None
-    if len(members) > MOST_MEMBERS or len({_class_of(m) for m in members}) > 1:
+    if len(members) > MOST_CHOSEN or len({_class_of(m) for m in members}) > 1:
         return None
     if len(members) > 1 and not isinstance(end, Container) and not isinstance(
             frame.heap.type_of(end), Array):
