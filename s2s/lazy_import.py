@@ -16,7 +16,8 @@ accesses to the package, but not the imports among its modules.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter
@@ -71,6 +72,8 @@ class Meanings(dict):
 
     def __init__(self):
         self.waiting: dict[str, dict[str, object]] = {}  # by module, by name
+        # yields keys and meanings that are new since it was last called
+        self.more: Callable[[], Iterable[tuple]] = tuple
 
     def __setitem__(self, key, meaning) -> None:
         if isinstance(key, Named):
@@ -79,18 +82,22 @@ class Meanings(dict):
             super().__setitem__(key, meaning)
 
     def arrive(self) -> bool:
-        """Enter the functions of modules that have been imported since; return whether there were
-        any.
+        """Enter what is new, and the functions of modules that have been imported since; return
+        whether there was anything.  A name that this version of a module lacks is left out.
         """
+        new = list(self.more())
+        for key, meaning in new:
+            self[key] = meaning
         arrived = [module for module in list(self.waiting) if module in sys.modules]
         for name in arrived:
             # waits until it is complete, if another thread is importing it
             module = import_module(name)
             for each, meaning in self.waiting.get(name, {}).items():
-                self.setdefault(attrgetter(each)(module), meaning)
+                with suppress(AttributeError):
+                    self.setdefault(attrgetter(each)(module), meaning)
         for name in arrived:
             self.waiting.pop(name, None)
-        return bool(arrived)
+        return bool(new or arrived)
 
     def __missing__(self, key):
         if not self.arrive() or not dict.__contains__(self, key):

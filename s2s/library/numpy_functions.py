@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .declarations import implements
+
 
 def may_be_empty(x, axis=0):
     """Test whether an axis may have length 0, for all that is known when code is generated, which
@@ -41,21 +43,25 @@ def equal_with_nans(a, b):
     return a.shape == b.shape and bool(np.all((a == b) | np.isnan(a) & np.isnan(b)))
 
 
+@implements(np.array_equiv)
 def equivalent(a1, a2):
     """np.array_equiv, of arrays that broadcast."""
     return bool(np.all(np.equal(a1, a2)))
 
 
+@implements(np.divmod)
 def quotient_and_rest(x1, x2):
     """np.divmod."""
     return np.floor_divide(x1, x2), np.remainder(x1, x2)
 
 
+@implements(np.float_power)
 def float_power(x1, x2):
     """np.float_power: in double precision at least."""
     return np.power(np.multiply(x1, np.float64(1.0)), x2)
 
 
+@implements(np.modf, as_ufunc=True)
 def fraction_and_whole(x):
     """np.modf."""
     x = np.multiply(x, 1.0) if np.asarray(x).dtype.kind in "iub" else x
@@ -63,21 +69,25 @@ def fraction_and_whole(x):
     return np.where(np.isinf(x), np.copysign(0.0, x), np.subtract(x, whole)), whole
 
 
+@implements(np.diagflat)
 def diagonal_matrix(v, k=0):
     """np.diagflat."""
     return np.diag(np.ravel(v), k)
 
 
+@implements(np.tril_indices_from)
 def lower_indices(arr, k=0):
     """np.tril_indices_from."""
     return np.tril_indices(arr.shape[0], k, arr.shape[1])
 
 
+@implements(np.triu_indices_from)
 def upper_indices(arr, k=0):
     """np.triu_indices_from."""
     return np.triu_indices(arr.shape[0], k, arr.shape[1])
 
 
+@implements(np.diag_indices_from)
 def diagonal_indices(arr):
     """np.diag_indices_from, of a matrix."""
     places = np.arange(len(arr))
@@ -97,21 +107,25 @@ def without_nans(a):
     return found if len(found) > 0 else np.full(1, np.nan, flat.dtype)
 
 
+@implements(np.nanmedian)
 def nanmedian(a):
     """np.nanmedian of all elements."""
     return np.median(without_nans(a))
 
 
+@implements(np.nanquantile)
 def nanquantile(a, q):
     """np.nanquantile of all elements."""
     return np.quantile(without_nans(a), q)
 
 
+@implements(np.nanpercentile)
 def nanpercentile(a, q):
     """np.nanpercentile of all elements."""
     return np.percentile(without_nans(a), q)
 
 
+@implements(np.nanargmax)
 def place_of_greatest(a):
     """np.nanargmax of all elements."""
     if np.all(np.isnan(a)):
@@ -119,6 +133,7 @@ def place_of_greatest(a):
     return np.argmax(np.where(np.isnan(a), -np.inf, a))
 
 
+@implements(np.nanargmin)
 def place_of_least(a):
     """np.nanargmin of all elements."""
     if np.all(np.isnan(a)):
@@ -126,6 +141,7 @@ def place_of_least(a):
     return np.argmin(np.where(np.isnan(a), np.inf, a))
 
 
+@implements("numpy:vecdot", as_ufunc=True)
 def dots_of_rows(x1, x2, axis=-1):
     """np.vecdot."""
     if x1.shape[axis] != x2.shape[axis]:
@@ -133,16 +149,25 @@ def dots_of_rows(x1, x2, axis=-1):
     return np.sum(np.conj(x1) * x2, axis=axis)
 
 
+@implements("numpy.linalg:vecdot")
+def linalg_vecdot(x1, x2, *, axis=-1):
+    """np.linalg.vecdot."""
+    return np.vecdot(x1, x2, axis=axis)
+
+
+@implements("numpy:matvec", as_ufunc=True)
 def products_with_vectors(x1, x2):
     """np.matvec."""
     return np.matmul(x1, x2[..., None])[..., 0]
 
 
+@implements("numpy:vecmat", as_ufunc=True)
 def vectors_times_matrices(x1, x2):
     """np.vecmat."""
     return np.matmul(np.conj(x1)[..., None, :], x2)[..., 0, :]
 
 
+@implements(np.broadcast_arrays)
 def broadcast(*args):
     """np.broadcast_arrays, to be read."""
     zeros = 0.0
@@ -154,6 +179,7 @@ def broadcast(*args):
 # -------------------------------------------------------------------------------------- polynomials
 
 
+@implements(np.polyadd)
 def sum_of_polynomials(a1, a2):
     """np.polyadd."""
     a1, a2 = np.atleast_1d(a1), np.atleast_1d(a2)
@@ -167,6 +193,7 @@ def difference_of_polynomials(a1, a2):
     return sum_of_polynomials(a1, np.negative(a2))
 
 
+@implements(np.polymul)
 def product_of_polynomials(a1, a2):
     """np.polymul."""
     return np.convolve(without_leading_zeros(a1), without_leading_zeros(a2))
@@ -185,6 +212,7 @@ def without_leading_zeros(a):
     return a
 
 
+@implements(np.polyder)
 def derivative_of_polynomial(p, m=1):
     """np.polyder."""
     p = np.asarray(p)
@@ -193,6 +221,7 @@ def derivative_of_polynomial(p, m=1):
     return p
 
 
+@implements(np.polyint)
 def integral_of_polynomial(p):
     """np.polyint, once, with the constant 0."""
     return np.concatenate((np.asarray(p) / np.arange(len(p), 0, -1), np.zeros(1)))
@@ -287,16 +316,19 @@ def _places(m):
     return np.arange(1 - m, m, 2)
 
 
+@implements(np.hanning)
 def hanning(M):  # noqa: N803  NumPy's own name
     """np.hanning."""
     return np.ones(max(M, 0)) if M < 2 else 0.5 + 0.5 * np.cos(np.pi * _places(M) / (M - 1))
 
 
+@implements(np.hamming)
 def hamming(M):  # noqa: N803
     """np.hamming."""
     return np.ones(max(M, 0)) if M < 2 else 0.54 + 0.46 * np.cos(np.pi * _places(M) / (M - 1))
 
 
+@implements(np.blackman)
 def blackman(M):  # noqa: N803
     """np.blackman."""
     if M < 2:
@@ -305,6 +337,7 @@ def blackman(M):  # noqa: N803
     return 0.42 + 0.5 * np.cos(np.pi * n / (M - 1)) + 0.08 * np.cos(2.0 * np.pi * n / (M - 1))
 
 
+@implements(np.bartlett)
 def bartlett(M):  # noqa: N803
     """np.bartlett."""
     if M < 2:
@@ -313,6 +346,7 @@ def bartlett(M):  # noqa: N803
     return np.where(np.less_equal(n, 0), 1 + n / (M - 1), 1 - n / (M - 1))
 
 
+@implements(np.kaiser)
 def kaiser(M, beta):  # noqa: N803
     """np.kaiser."""
     if M < 2:
@@ -394,11 +428,13 @@ def sliding_windows_along(x, window_shape, axes):
     return x
 
 
+@implements("numpy.linalg:matrix_norm")
 def matrix_norm(x, keepdims=False, ord="fro"):
     """np.linalg.matrix_norm, of each of a stack."""
     return np.linalg.norm(x, ord, axis=(-2, -1), keepdims=keepdims)
 
 
+@implements("numpy.linalg:vector_norm")
 def vector_norm(x, axis=None, keepdims=False, ord=2):
     """np.linalg.vector_norm; along several axes the norm of all their elements, never a matrix
     norm.
@@ -414,6 +450,7 @@ def vector_norm(x, axis=None, keepdims=False, ord=2):
     return np.reshape(found, [1] * np.ndim(x)) if keepdims else found
 
 
+@implements(np.linalg.matrix_rank)
 def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):  # noqa: N803  NumPy's own name
     """np.linalg.matrix_rank, of each of a stack; of a vector whether it is not 0."""
     if np.ndim(A) < 2:
@@ -500,6 +537,7 @@ def axis_rolled(a, axis, start=0):
     return np.moveaxis(a, axis, start - 1 if axis < start else start)
 
 
+@implements("numpy:fix")
 def truncated(x):
     """np.fix."""
     return np.trunc(x)
@@ -556,6 +594,7 @@ def chosen(k, choices):
     return y
 
 
+@implements(np.resize)
 def resized(a, new_shape):
     """np.resize: the elements repeated."""
     flat = np.ravel(a)
@@ -669,6 +708,7 @@ def pseudo_inverses_of_each(a):
     return np.reshape(y, (*a.shape[:-2], n, m))
 
 
+@implements(np.linalg.tensorsolve)
 def solution_of_tensors(a, b):
     """np.linalg.tensorsolve, of axes in their order."""
     n = b.size
@@ -676,6 +716,7 @@ def solution_of_tensors(a, b):
                       np.shape(a)[-(np.ndim(a) - np.ndim(b)):])  # all of it where it is that of b
 
 
+@implements(np.linalg.tensorinv)
 def inverse_of_tensor(a, ind=2):
     """np.linalg.tensorinv."""
     before, after = np.shape(a)[:ind], np.shape(a)[ind:]

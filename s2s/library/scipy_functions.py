@@ -15,12 +15,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 
-from ..lazy_import import Meanings, Named, later
-from ..ops.core.shape import of_width
-from ..ops.linalg.decompositions import eigh_of_scipy
-
-special = later("scipy.special")
+from .declarations import implements
 
 # ----------------------------------------------------------------------------------- linear algebra
 
@@ -69,6 +66,7 @@ def structure_of(assume_a):
     return assume_a
 
 
+@implements("scipy.linalg:solve")
 def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None,
           transposed=False):
     """scipy.linalg.solve: of a matrix with a structure the parts are read that SciPy reads."""
@@ -101,6 +99,7 @@ def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=
     return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, b)
 
 
+@implements("scipy.linalg:inv")
 def inverse(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=False):
     """scipy.linalg.inv."""
     a, structure = checked(a, check_finite), structure_of(assume_a)
@@ -115,6 +114,7 @@ def inverse(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=Fal
                          if structure == "upper triangular" else a)
 
 
+@implements("scipy.linalg:det")
 def determinant(a, overwrite_a=False, check_finite=True):
     """scipy.linalg.det."""
     y = np.linalg.det(checked(a, check_finite))
@@ -122,17 +122,20 @@ def determinant(a, overwrite_a=False, check_finite=True):
             if y.dtype == np.complex64 else y)
 
 
+@implements("scipy.linalg:norm")
 def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
     """scipy.linalg.norm."""
     a = checked(a, check_finite)
     return np.linalg.norm(a if a.dtype.kind in "fc" else a.astype(np.float64), ord, axis, keepdims)
 
 
+@implements("scipy.linalg:pinv")
 def pseudo_inverse(a, check_finite=True):
     """scipy.linalg.pinv."""
     return np.linalg.pinv(checked(a, check_finite))
 
 
+@implements("scipy.linalg:cholesky")
 def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     """scipy.linalg.cholesky: the upper triangle is read, and given, unless `lower`."""
     a = checked(a, check_finite)
@@ -140,11 +143,13 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
             else np.swapaxes(np.linalg.cholesky(np.swapaxes(a, -1, -2)), -1, -2))
 
 
+@implements("scipy.linalg:cho_factor")
 def cholesky_factor(a, lower=False, overwrite_a=False, check_finite=True):
     """scipy.linalg.cho_factor, with zeros in the triangle that SciPy leaves as it was."""
     return cholesky(a, lower, check_finite=check_finite), lower
 
 
+@implements("scipy.linalg:cho_solve")
 def solve_by_cholesky(c_and_lower, b, overwrite_b=False, check_finite=True):
     """scipy.linalg.cho_solve."""
     c, lower = c_and_lower
@@ -155,6 +160,7 @@ def solve_by_cholesky(c_and_lower, b, overwrite_b=False, check_finite=True):
     return solve_triangular(c, solve_triangular(c, b, 2, check_finite=False), check_finite=False)
 
 
+@implements("scipy.linalg:solve_triangular")
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False,
                      check_finite=True):
     """scipy.linalg.solve_triangular: the other triangle is not read."""
@@ -169,6 +175,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
     return np.linalg.solve(a if trans in (0, "N") else np.swapaxes(a, -1, -2), b)
 
 
+@implements("scipy.linalg:eigh")
 def eigh(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, type=1,
          check_finite=True, subset_by_index=None):
     """scipy.linalg.eigh; of two matrices as LAPACK's sygvd does it, with a Cholesky factor of the
@@ -198,10 +205,15 @@ def eigh(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwr
     return w, L @ v if type == 3 else np.linalg.solve(adjoint(L), v)
 
 
+def eigh_of_one(a, upper):
+    """scipy.linalg.eigh of one matrix, of which one triangle is read: an op."""
+    return scipy.linalg.eigh(a, lower=not upper)
+
+
 def eigh_of_triangle(a, upper):
     """scipy.linalg.eigh of one matrix, or of each of a stack."""
     if np.ndim(a) == 2:
-        return eigh_of_scipy(a, upper)
+        return eigh_of_one(a, upper)
     if a.shape[-1] != a.shape[-2]:
         raise ValueError("expected square matrix")
     count = 1
@@ -210,10 +222,11 @@ def eigh_of_triangle(a, upper):
     flat = np.reshape(a, (count, a.shape[-2], a.shape[-1]))
     w, v = np.zeros(flat.shape[:2], np.real(a * 1.0).dtype), np.zeros(flat.shape, (a * 1.0).dtype)
     for k in range(len(flat)):
-        w[k], v[k] = eigh_of_scipy(flat[k], upper)
+        w[k], v[k] = eigh_of_one(flat[k], upper)
     return np.reshape(w, a.shape[:-1]), np.reshape(v, a.shape)
 
 
+@implements("scipy.linalg:eigvalsh")
 def eigvalsh(a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, type=1,
              check_finite=True, subset_by_index=None):
     """scipy.linalg.eigvalsh."""
@@ -221,16 +234,19 @@ def eigvalsh(a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, typ
                 subset_by_index=subset_by_index)
 
 
+@implements("scipy.linalg:svd")
 def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True):
     """scipy.linalg.svd."""
     return np.linalg.svd(checked(a, check_finite), full_matrices, compute_uv)
 
 
+@implements("scipy.linalg:svdvals")
 def svdvals(a, overwrite_a=False, check_finite=True):
     """scipy.linalg.svdvals."""
     return np.linalg.svd(checked(a, check_finite), compute_uv=False)
 
 
+@implements("scipy.linalg:qr")
 def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
     """scipy.linalg.qr without pivots, in economic mode, or of a square matrix."""
     if pivoting or mode not in ("full", "economic"):
@@ -242,6 +258,7 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
     return np.linalg.qr(checked(a, check_finite))
 
 
+@implements("scipy.linalg:expm")
 def exponential(A):  # noqa: N803  SciPy's own name
     """scipy.linalg.expm of one matrix: scaling, a Pade approximation of degree 13, and squaring
     (Higham, 2005).
@@ -265,6 +282,7 @@ def exponential(A):  # noqa: N803  SciPy's own name
     return y
 
 
+@implements("scipy.linalg:block_diag")
 def block_diag(*arrays):
     """scipy.linalg.block_diag."""
     blocks = [np.atleast_2d(a) for a in arrays]
@@ -277,6 +295,7 @@ def block_diag(*arrays):
     return y
 
 
+@implements("scipy.linalg:toeplitz")
 def toeplitz(c, r=None):
     """scipy.linalg.toeplitz; without a first row that of a Hermitian matrix."""
     c = np.asarray(c)
@@ -289,6 +308,7 @@ def toeplitz(c, r=None):
     return both[len(c) - 1 - np.arange(len(c))[:, None] + np.arange(len(r))]
 
 
+@implements("scipy.linalg:circulant")
 def circulant(c):
     """scipy.linalg.circulant."""
     c = np.asarray(c)
@@ -301,6 +321,7 @@ def circulant(c):
 # ---------------------------------------------------------------------------------------- integrals
 
 
+@implements("scipy.integrate:trapezoid")
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     """scipy.integrate.trapezoid."""
     return np.trapezoid(y, x, dx, axis)
@@ -315,6 +336,7 @@ def along_last(y, x, axis):
     return y, x
 
 
+@implements("scipy.integrate:cumulative_trapezoid")
 def running_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
     """scipy.integrate.cumulative_trapezoid."""
     y, x = along_last(y, x, axis)
@@ -357,6 +379,7 @@ def last_step(y, x, dx):
     return at_last * y[..., -1] + at_middle * y[..., -2] - at_first * y[..., -3]
 
 
+@implements("scipy.integrate:simpson")
 def simpson(y, x=None, *, dx=1.0, axis=-1):
     """scipy.integrate.simpson; of an even number of samples the last step is that of a parabola of
     its own.
@@ -372,6 +395,7 @@ def simpson(y, x=None, *, dx=1.0, axis=-1):
 # ------------------------------------------------------------------------------------------ signals
 
 
+@implements("scipy.signal:convolve")
 def convolve(in1, in2, mode="full", method="auto"):
     """scipy.signal.convolve, and fftconvolve, of vectors."""
     if np.ndim(in1) != 1 or np.ndim(in2) != 1 or (mode == "same" and len(in1) < len(in2)):
@@ -380,11 +404,13 @@ def convolve(in1, in2, mode="full", method="auto"):
     return np.convolve(in1, in2, mode)
 
 
+@implements("scipy.signal:fftconvolve")
 def fast_convolve(in1, in2, mode="full"):
     """scipy.signal.fftconvolve of vectors."""
     return convolve(in1, in2, mode)
 
 
+@implements("scipy.signal:lfilter")
 def filtered(b, a, x):
     """scipy.signal.lfilter along a vector, which begins at rest."""
     if np.ndim(x) != 1:
@@ -430,45 +456,59 @@ def distances_between(x, y, metric, p=2):
     raise NotImplementedError("s2s: this metric of scipy.spatial.distance: write it with NumPy")
 
 
+def of_width(x, y, what):
+    """The matrix x, which has as many columns as y: an op, as far as a run has to ask."""
+    if x.shape[-1] != y.shape[-1]:
+        raise ValueError(f"{what} of {x.shape[-1]} and {y.shape[-1]} columns")
+    return x
+
+
+@implements("scipy.spatial.distance:pdist")
 def pair_distances(X, metric="euclidean", *, p=2):  # noqa: N803  SciPy's own name
     """scipy.spatial.distance.pdist."""
     i, j = np.triu_indices(len(X), 1)
     return distances_between(X[i], X[j], metric, p)
 
 
+@implements("scipy.spatial.distance:cdist")
 def distances(XA, XB, metric="euclidean", *, p=2):  # noqa: N803  SciPy's own names
     """scipy.spatial.distance.cdist."""
     XA = of_width(XA, XB, "scipy.spatial.distance.cdist")  # noqa: N806  one column would be spread
     return distances_between(XA[:, None], XB[None], metric, p)
 
 
+@implements("scipy.spatial.distance:euclidean")
 def distance(u, v):
     """scipy.spatial.distance.euclidean."""
     return np.linalg.norm(np.subtract(u, v))
 
 
+@implements("scipy.stats:zscore")
 def zscore(a, axis=0, ddof=0):
     """scipy.stats.zscore."""
     return ((a - np.mean(a, axis=axis, keepdims=True))
             / np.std(a, axis=axis, ddof=ddof, keepdims=True))
 
 
+@implements("scipy.special:comb")
 def combinations(N, k, *, exact=False, repetition=False):  # noqa: N803  SciPy's own name
     """scipy.special.comb of two integers."""
     found = math.comb(N + k - 1 if repetition else N, k)
     return found if exact else float(found)
 
 
+@implements("scipy.special:factorial")
 def factorial(n, exact=False):
     """scipy.special.factorial of an integer."""
     return math.factorial(n) if exact else float(math.factorial(n))
 
 
+@implements("scipy.special:multigammaln")
 def multigammaln(a, d):
     """scipy.special.multigammaln: the logarithm of the gamma function of d dimensions."""
     total = d * (d - 1) * 0.25 * math.log(math.pi)
     for j in range(d):
-        total = total + special.gammaln(a - 0.5 * j)
+        total = total + scipy.special.gammaln(a - 0.5 * j)
     return total
 
 
@@ -486,6 +526,7 @@ def degree(n):
     return n
 
 
+@implements("scipy.special:eval_jacobi")
 def eval_jacobi(n, alpha, beta, x):
     """scipy.special.eval_jacobi."""
     d = 0.0 * x
@@ -498,9 +539,10 @@ def eval_jacobi(n, alpha, beta, x):
             d = ((t * (t + 1.0) * (t + 2.0) * (x - 1.0) * p + 2.0 * k * (k + beta) * (t + 2.0) * d)
                  / (2.0 * (k + alpha + 1.0) * (k + alpha + beta + 1.0) * t))
         p = d + p
-    return special.binom(n + alpha, n) * p
+    return scipy.special.binom(n + alpha, n) * p
 
 
+@implements("scipy.special:eval_legendre")
 def eval_legendre(n, x):
     """scipy.special.eval_legendre."""
     d = 0.0 * x
@@ -511,6 +553,7 @@ def eval_legendre(n, x):
     return p
 
 
+@implements("scipy.special:eval_gegenbauer")
 def eval_gegenbauer(n, alpha, x):
     """scipy.special.eval_gegenbauer."""
     before = 0.0 * x
@@ -520,6 +563,7 @@ def eval_gegenbauer(n, alpha, x):
     return y
 
 
+@implements("scipy.special:eval_genlaguerre")
 def eval_genlaguerre(n, alpha, x):
     """scipy.special.eval_genlaguerre."""
     d = 0.0 * x
@@ -527,20 +571,23 @@ def eval_genlaguerre(n, alpha, x):
     for k in range(degree(n)):
         d = -x / (k + alpha + 1.0) * p + k / (k + alpha + 1.0) * d
         p = d + p
-    return special.binom(n + alpha, n) * p
+    return scipy.special.binom(n + alpha, n) * p
 
 
+@implements("scipy.special:eval_laguerre")
 def eval_laguerre(n, x):
     """scipy.special.eval_laguerre."""
     return eval_genlaguerre(n, 0.0, x)
 
 
+@implements("scipy.special:eval_chebyt")
 def eval_chebyt(n, x):
     """scipy.special.eval_chebyt."""
     return (0.5 * (eval_chebyu(n, x) - eval_chebyu(n - 2, x)) if degree(n) > 1 else x if n == 1
             else 0.0 * x + 1.0)
 
 
+@implements("scipy.special:eval_chebyu")
 def eval_chebyu(n, x):
     """scipy.special.eval_chebyu."""
     before = 0.0 * x
@@ -550,6 +597,7 @@ def eval_chebyu(n, x):
     return y
 
 
+@implements("scipy.special:eval_hermitenorm")
 def eval_hermitenorm(n, x):
     """scipy.special.eval_hermitenorm."""
     before = 0.0 * x
@@ -559,6 +607,7 @@ def eval_hermitenorm(n, x):
     return y
 
 
+@implements("scipy.special:eval_hermite")
 def eval_hermite(n, x):
     """scipy.special.eval_hermite."""
     before = 0.0 * x
@@ -586,85 +635,104 @@ def standard(x, loc, scale):
     return np.subtract(x, loc) / positive(scale)
 
 
+@implements("scipy.stats:norm.logpdf")
 def norm_logpdf(x, loc=0, scale=1):
     z = standard(x, loc, scale)
     return -0.5 * z**2 - 0.5 * math.log(2 * math.pi) - np.log(scale)
 
 
+@implements("scipy.stats:norm.pdf")
 def norm_pdf(x, loc=0, scale=1):
     z = standard(x, loc, scale)
     return np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) / scale
 
 
+@implements("scipy.stats:norm.cdf")
 def norm_cdf(x, loc=0, scale=1):
-    return special.ndtr(standard(x, loc, scale))
+    return scipy.special.ndtr(standard(x, loc, scale))
 
 
+@implements("scipy.stats:norm.sf")
 def norm_sf(x, loc=0, scale=1):
-    return special.ndtr(-standard(x, loc, scale))
+    return scipy.special.ndtr(-standard(x, loc, scale))
 
 
+@implements("scipy.stats:norm.logcdf")
 def norm_logcdf(x, loc=0, scale=1):
-    return special.log_ndtr(standard(x, loc, scale))
+    return scipy.special.log_ndtr(standard(x, loc, scale))
 
 
+@implements("scipy.stats:norm.logsf")
 def norm_logsf(x, loc=0, scale=1):
-    return special.log_ndtr(-standard(x, loc, scale))
+    return scipy.special.log_ndtr(-standard(x, loc, scale))
 
 
+@implements("scipy.stats:norm.ppf")
 def norm_ppf(q, loc=0, scale=1):
-    return special.ndtri(q) * positive(scale) + loc
+    return scipy.special.ndtri(q) * positive(scale) + loc
 
 
+@implements("scipy.stats:expon.logpdf")
 def expon_logpdf(x, loc=0, scale=1):
     z = standard(x, loc, scale)
     return np.where(z < 0, -np.inf, -z - np.log(scale))
 
 
+@implements("scipy.stats:expon.pdf")
 def expon_pdf(x, loc=0, scale=1):
     z = standard(x, loc, scale)
     return np.where(z < 0, 0.0, np.exp(-np.where(z < 0, 0.0, z)) / scale)
 
 
+@implements("scipy.stats:expon.cdf")
 def expon_cdf(x, loc=0, scale=1):
     return -np.expm1(-np.maximum(standard(x, loc, scale), 0.0))
 
 
+@implements("scipy.stats:uniform.cdf")
 def uniform_cdf(x, loc=0, scale=1):
     return np.clip(standard(x, loc, scale), 0.0, 1.0)
 
 
+@implements("scipy.stats:logistic.cdf")
 def logistic_cdf(x, loc=0, scale=1):
-    return special.expit(standard(x, loc, scale))
+    return scipy.special.expit(standard(x, loc, scale))
 
 
+@implements("scipy.stats:cauchy.cdf")
 def cauchy_cdf(x, loc=0, scale=1):
     return 0.5 + np.arctan(standard(x, loc, scale)) / math.pi
 
 
+@implements("scipy.stats:uniform.logpdf")
 def uniform_logpdf(x, loc=0, scale=1):
     z = standard(x, loc, scale)
     return np.where((z < 0) | (z > 1), -np.inf, 0.0 * z - np.log(scale))
 
 
+@implements("scipy.stats:laplace.logpdf")
 def laplace_logpdf(x, loc=0, scale=1):
     return -np.abs(standard(x, loc, scale)) - math.log(2.0) - np.log(scale)
 
 
+@implements("scipy.stats:laplace.pdf")
 def laplace_pdf(x, loc=0, scale=1):
     return 0.5 * np.exp(-np.abs(standard(x, loc, scale))) / scale
 
 
+@implements("scipy.stats:logistic.logpdf")
 def logistic_logpdf(x, loc=0, scale=1):
     z = -np.abs(standard(x, loc, scale))
     return z - 2.0 * np.log1p(np.exp(z)) - np.log(scale)
 
 
+@implements("scipy.stats:cauchy.logpdf")
 def cauchy_logpdf(x, loc=0, scale=1):
     z = standard(x, loc, scale)
     return -math.log(math.pi) - np.log1p(z * z) - np.log(scale)
 
 
+@implements("scipy.stats:t.logpdf")
 def t_logpdf(x, df, loc=0, scale=1):
     """Use the series of the quotient of gamma functions of large numbers, which loses no digits;
     for infinitely many degrees of freedom the normal density.
@@ -674,37 +742,41 @@ def t_logpdf(x, df, loc=0, scale=1):
     few, large = np.where(many, 1.0, df), np.where(many, df, 1.0)
     ends = np.where(many, -0.25 / large * (1.0 - 1.0 / (6.0 * large * large))
                     - 0.5 * math.log(2 * math.pi),
-                    special.gammaln(0.5 * (few + 1)) - special.gammaln(0.5 * few)
+                    scipy.special.gammaln(0.5 * (few + 1)) - scipy.special.gammaln(0.5 * few)
                     - 0.5 * np.log(np.pi * few))
     return ends - 0.5 * (df + 1) * np.log1p(z**2 / df) - np.log(scale)
 
 
+@implements("scipy.stats:gamma.logpdf")
 def gamma_logpdf(x, a, loc=0, scale=1):
     z, a = standard(x, loc, scale), positive(a)
     outside = z < 0
     z = np.where(outside, 1.0, z)
-    return np.where(outside & (a > 0), -np.inf, special.xlogy(a - 1.0, z) - z - special.gammaln(a)
-                    - np.log(scale))
+    return np.where(outside & (a > 0), -np.inf,
+                    scipy.special.xlogy(a - 1.0, z) - z - scipy.special.gammaln(a) - np.log(scale))
 
 
+@implements("scipy.stats:chi2.logpdf")
 def chi2_logpdf(x, df, loc=0, scale=1):
     z, df = standard(x, loc, scale), positive(df)
     outside = z < 0
     z = np.where(outside, 1.0, z)
-    inside = (special.xlogy(0.5 * df - 1.0, 0.5 * z) - 0.5 * z - special.gammaln(0.5 * df)
-              - math.log(2.0) - np.log(scale))
+    inside = (scipy.special.xlogy(0.5 * df - 1.0, 0.5 * z) - 0.5 * z
+              - scipy.special.gammaln(0.5 * df) - math.log(2.0) - np.log(scale))
     return np.where(outside & (df > 0), -np.inf, inside)
 
 
+@implements("scipy.stats:beta.logpdf")
 def beta_logpdf(x, a, b, loc=0, scale=1):
     z, a, b = standard(x, loc, scale), positive(a), positive(b)
     outside = (z < 0) | (z > 1)
     z = np.where(outside, 0.5, z)
-    inside = special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0,
-                                                         -z) - special.betaln(a, b) - np.log(scale)
+    inside = (scipy.special.xlogy(a - 1.0, z) + scipy.special.xlog1py(b - 1.0, -z)
+              - scipy.special.betaln(a, b) - np.log(scale))
     return np.where(outside & (a > 0) & (b > 0), -np.inf, inside)
 
 
+@implements("scipy.stats:lognorm.logpdf")
 def lognorm_logpdf(x, s, loc=0, scale=1):
     z, s = standard(x, loc, scale), positive(s)
     outside = z <= 0
@@ -714,12 +786,13 @@ def lognorm_logpdf(x, s, loc=0, scale=1):
     return np.where(outside & (s > 0), -np.inf, inside)
 
 
+@implements("scipy.stats:poisson.logpmf")
 def poisson_logpmf(k, mu, loc=0):
     k, mu = np.subtract(k, loc), np.where(np.greater_equal(mu, 0), mu, np.nan)
     outside = (k < 0) | (np.floor(k) < k)
     k = np.where(outside, 0.0, k)
-    return np.where(outside & (mu >= 0), -np.inf, special.xlogy(k, mu) - special.gammaln(k + 1.0)
-                    - mu)
+    return np.where(outside & (mu >= 0), -np.inf,
+                    scipy.special.xlogy(k, mu) - scipy.special.gammaln(k + 1.0) - mu)
 
 
 def probability(p):
@@ -733,20 +806,24 @@ def successes(k, n, p):
     """
     outside = (k < 0) | (k > n) | (np.floor(k) < k)
     k = np.where(outside, 0.0, k)
-    chosen = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+    chosen = (scipy.special.gammaln(n + 1.0) - scipy.special.gammaln(k + 1.0)
+              - scipy.special.gammaln(n - k + 1.0))
     return np.where(outside & (n >= 0) & (p >= 0), -np.inf,
-                    chosen + special.xlogy(k, p) + special.xlog1py(n - k, -p))
+                    chosen + scipy.special.xlogy(k, p) + scipy.special.xlog1py(n - k, -p))
 
 
+@implements("scipy.stats:binom.logpmf")
 def binom_logpmf(k, n, p, loc=0):
     n = np.where(np.greater_equal(n, 0) & np.equal(np.floor(n), n), n, np.nan)
     return successes(np.subtract(k, loc), n, probability(p))
 
 
+@implements("scipy.stats:bernoulli.logpmf")
 def bernoulli_logpmf(k, p, loc=0):
     return successes(np.subtract(k, loc), 1.0, probability(p))
 
 
+@implements("scipy.stats:multivariate_normal.logpdf")
 def multivariate_normal_logpdf(x, mean, cov):
     """Support one mean and a regular covariance, at one or several x."""
     L = np.linalg.cholesky(cov)  # noqa: N806
@@ -755,122 +832,82 @@ def multivariate_normal_logpdf(x, mean, cov):
             * len(L))
 
 
+@implements("scipy.stats:dirichlet.logpdf")
 def dirichlet_logpdf(x, alpha):
     alpha = positive(np.asarray(alpha))
-    return (special.gammaln(np.sum(alpha)) - np.sum(special.gammaln(alpha))
-            + np.sum(special.xlogy(alpha - 1.0, x)))
+    return (scipy.special.gammaln(np.sum(alpha)) - np.sum(scipy.special.gammaln(alpha))
+            + np.sum(scipy.special.xlogy(alpha - 1.0, x)))
 
 
+@implements("scipy.stats:t.pdf")
 def t_pdf(x, df, loc=0, scale=1):
     return np.exp(t_logpdf(x, df, loc, scale))
 
 
+@implements("scipy.stats:gamma.pdf")
 def gamma_pdf(x, a, loc=0, scale=1):
     """Start with a power, whose slope is known: that of the logarithm is infinite there."""
     z = standard(x, loc, scale)
-    begins = np.where(z == 0, z, 1.0) ** (a - 1.0) * np.exp(-special.gammaln(positive(a))) / scale
+    begins = (np.where(z == 0, z, 1.0) ** (a - 1.0)
+              * np.exp(-scipy.special.gammaln(positive(a))) / scale)
     return np.where(z == 0, begins, np.exp(gamma_logpdf(x, a, loc, scale)))
 
 
+@implements("scipy.stats:chi2.pdf")
 def chi2_pdf(x, df, loc=0, scale=1):
     return gamma_pdf(x, 0.5 * np.asarray(df), loc, 2.0 * np.asarray(scale))
 
 
+@implements("scipy.stats:beta.pdf")
 def beta_pdf(x, a, b, loc=0, scale=1):
     """Start with powers at both ends, as in gamma_pdf."""
-    z, ends = standard(x, loc, scale), -special.betaln(positive(a), positive(b))
+    z, ends = standard(x, loc, scale), -scipy.special.betaln(positive(a), positive(b))
     edge = (z == 0) | (z == 1)
     left, right = np.where(edge, z, 0.5) ** (a - 1.0), np.where(edge, 1.0 - z, 0.5) ** (b - 1.0)
     return np.where(edge, left * right * np.exp(ends) / scale,
                     np.exp(beta_logpdf(x, a, b, loc, scale)))
 
 
+@implements("scipy.stats:lognorm.pdf")
 def lognorm_pdf(x, s, loc=0, scale=1):
     return np.exp(lognorm_logpdf(x, s, loc, scale))
 
 
+@implements("scipy.stats:logistic.pdf")
 def logistic_pdf(x, loc=0, scale=1):
     return np.exp(logistic_logpdf(x, loc, scale))
 
 
+@implements("scipy.stats:cauchy.pdf")
 def cauchy_pdf(x, loc=0, scale=1):
     return np.exp(cauchy_logpdf(x, loc, scale))
 
 
+@implements("scipy.stats:uniform.pdf")
 def uniform_pdf(x, loc=0, scale=1):
     return np.exp(uniform_logpdf(x, loc, scale))
 
 
+@implements("scipy.stats:multivariate_normal.pdf")
 def multivariate_normal_pdf(x, mean, cov):
     return np.exp(multivariate_normal_logpdf(x, mean, cov))
 
 
+@implements("scipy.stats:dirichlet.pdf")
 def dirichlet_pdf(x, alpha):
     return np.exp(dirichlet_logpdf(x, alpha))
 
 
+@implements("scipy.stats:poisson.pmf")
 def poisson_pmf(k, mu, loc=0):
     return np.exp(poisson_logpmf(k, mu, loc))
 
 
+@implements("scipy.stats:binom.pmf")
 def binom_pmf(k, n, p, loc=0):
     return np.exp(binom_logpmf(k, n, p, loc))
 
 
+@implements("scipy.stats:bernoulli.pmf")
 def bernoulli_pmf(k, p, loc=0):
     return np.exp(bernoulli_logpmf(k, p, loc))
-
-
-SAID = Meanings()  # SciPy function -> its replacement
-for _name, _function in {"solve": solve, "inv": inverse, "det": determinant, "norm": norm,
-                         "pinv": pseudo_inverse, "cholesky": cholesky,
-                         "cho_factor": cholesky_factor, "cho_solve": solve_by_cholesky,
-                         "solve_triangular": solve_triangular, "eigh": eigh, "eigvalsh": eigvalsh,
-                         "svd": svd, "svdvals": svdvals, "block_diag": block_diag,
-                         "toeplitz": toeplitz, "circulant": circulant, "qr": qr,
-                         "expm": exponential,}.items():
-    SAID[Named("scipy.linalg", _name)] = _function
-for _module, _name, _function in [
-    ("scipy.integrate", "trapezoid", trapezoid),
-    ("scipy.integrate", "cumulative_trapezoid", running_trapezoid),
-    ("scipy.integrate", "simpson", simpson), ("scipy.spatial.distance", "cdist", distances),
-    ("scipy.spatial.distance", "pdist", pair_distances),
-    ("scipy.spatial.distance", "euclidean", distance),
-    ("scipy.signal", "convolve", convolve), ("scipy.signal", "fftconvolve", fast_convolve),
-    ("scipy.signal", "lfilter", filtered),
-    ("scipy.stats", "zscore", zscore),
-    ("scipy.special", "eval_jacobi", eval_jacobi),
-    ("scipy.special", "eval_legendre", eval_legendre),
-    ("scipy.special", "eval_gegenbauer", eval_gegenbauer),
-    ("scipy.special", "eval_genlaguerre", eval_genlaguerre),
-    ("scipy.special", "eval_laguerre", eval_laguerre),
-    ("scipy.special", "eval_chebyt", eval_chebyt), ("scipy.special", "eval_chebyu", eval_chebyu),
-    ("scipy.special", "eval_hermite", eval_hermite),
-    ("scipy.special", "eval_hermitenorm", eval_hermitenorm),
-    ("scipy.special", "multigammaln", multigammaln), ("scipy.special", "comb", combinations),
-    ("scipy.special", "factorial", factorial),
-]:
-    SAID[Named(_module, _name)] = _function
-DISTRIBUTIONS = {
-    "norm.logpdf": norm_logpdf, "norm.pdf": norm_pdf, "norm.cdf": norm_cdf, "norm.sf": norm_sf,
-    "norm.logcdf": norm_logcdf,
-    "norm.logsf": norm_logsf, "norm.ppf": norm_ppf, "expon.cdf": expon_cdf,
-    "uniform.cdf": uniform_cdf, "logistic.cdf": logistic_cdf,
-    "cauchy.cdf": cauchy_cdf, "expon.logpdf": expon_logpdf, "expon.pdf": expon_pdf,
-    "uniform.logpdf": uniform_logpdf, "laplace.logpdf": laplace_logpdf, "laplace.pdf": laplace_pdf,
-    "logistic.logpdf": logistic_logpdf,
-    "cauchy.logpdf": cauchy_logpdf, "t.logpdf": t_logpdf, "gamma.logpdf": gamma_logpdf,
-    "chi2.logpdf": chi2_logpdf,
-    "beta.logpdf": beta_logpdf, "lognorm.logpdf": lognorm_logpdf, "poisson.logpmf": poisson_logpmf,
-    "binom.logpmf": binom_logpmf,
-    "bernoulli.logpmf": bernoulli_logpmf, "multivariate_normal.logpdf": multivariate_normal_logpdf,
-    "dirichlet.logpdf": dirichlet_logpdf,
-    "t.pdf": t_pdf, "gamma.pdf": gamma_pdf, "chi2.pdf": chi2_pdf, "beta.pdf": beta_pdf,
-    "lognorm.pdf": lognorm_pdf,
-    "logistic.pdf": logistic_pdf, "cauchy.pdf": cauchy_pdf, "uniform.pdf": uniform_pdf,
-    "multivariate_normal.pdf": multivariate_normal_pdf,
-    "dirichlet.pdf": dirichlet_pdf, "poisson.pmf": poisson_pmf, "binom.pmf": binom_pmf,
-    "bernoulli.pmf": bernoulli_pmf,
-}
-for _name, _function in DISTRIBUTIONS.items():
-    SAID[Named("scipy.stats", _name)] = _function

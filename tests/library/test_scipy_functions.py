@@ -19,6 +19,7 @@ from scipy.spatial import distance
 import s2s
 from s2s.errors import S2SError
 from s2s.library import scipy_functions
+from s2s.library.declarations import DECLARED
 
 A = np.array([0.5, 1.5, 2.5])
 M = np.arange(9.0).reshape(3, 3) / 5 + np.diag([2.0, 3.0, 4.0])
@@ -329,9 +330,12 @@ SHAPES = {
     "bernoulli": 1,
 }
 DENSITIES = [
-    name
-    for name in scipy_functions.DISTRIBUTIONS
-    if not name.startswith(("multivariate_normal", "dirichlet"))
+    name.removeprefix("scipy.stats:")
+    for declared in DECLARED
+    if declared.function.__module__ == scipy_functions.__name__
+    for name in declared.implemented
+    if name.startswith("scipy.stats:") and "." in name.removeprefix("scipy.stats:")
+    and not name.startswith(("scipy.stats:multivariate_normal", "scipy.stats:dirichlet"))
 ]
 
 

@@ -166,6 +166,8 @@ class Frame:
     # (front/values/comprehension_scope.py)
     making: Frame | None = None
     place: Line | None = None  # the user's line, where the body is s2s's own
+    # the entry of BUILTINS that it is; what it implements is an op inside: library/declarations.py
+    meaning: Callable | None = None
 
     def __post_init__(self):
         self.outline = outline_of(self.node, self.body)

@@ -33,8 +33,7 @@ from ...ir.graph import MISSING, Value, identifier
 from ...ir.reemit import emit_block
 from ...ir.types import Extent, Generator, List, Static, is_listed
 from ...library.containers import Set
-from ...library.scipy_functions import SAID
-from ...library.scipy_functions import __name__ as SCIPY  # noqa: N812
+from ...library.declarations import __name__ as DECLARATIONS  # noqa: N812
 from ...library.sequences import column
 from ...ops.core.control import call as call_record
 from ...ops.core.control import never_returns
@@ -100,6 +99,7 @@ from .call_graph import local_may_call_itself, may_call_itself, plain_function, 
 from .python_builtins import BUILTINS
 from .unwrap_callable import names_of, python_of_numba, signature_of, target_of, unwrap_jit
 
+LIBRARY = DECLARATIONS.rpartition(".")[0]
 OF_ROWS = {np.array, np.asarray}  # of a list of tuples: one row each
 _signature = functools.cache(inspect.signature)
 KNOWN_NOW = {
@@ -270,7 +270,7 @@ def _apply_macro(frame: Frame, function, args: list, keywords: dict, node: gast.
 def _apply_builtin(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     """A call of a function that the front end evaluates on bindings, or NOTHING."""
     own = _entry(BUILTINS, function)
-    if own is None:
+    if own is None or own is frame.meaning:
         return NOTHING
     try:
         _signature(own).bind(frame, node, *args, **keywords)
@@ -285,9 +285,6 @@ def _apply_builtin(frame: Frame, function, args: list, keywords: dict, node: gas
 
 def _apply_library(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     """A call of a function of NumPy's, SciPy's or Python's that s2s knows, or NOTHING."""
-    said = _entry(SAID, function)
-    if said is not None:
-        return in_place(frame, said, args, keywords, node, current().line)
     written = writer(function)
     if written is not None:
         return _write(frame, written, _name_of(function), args, keywords, node)
@@ -697,8 +694,8 @@ def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
 
 
 def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
-    """A call of a user's function, or of one in library/scipy_functions.py."""
-    if function.__module__ == SCIPY:
+    """A call of a user's function, or of one in s2s/library."""
+    if (function.__module__ or "").rpartition(".")[0] == LIBRARY:
         return in_place(frame, function, args, keywords, node, current().line)
     if (frame.session.tries or may_call_itself(function)
         or is_generator_function(plain_function(function)[0])
@@ -910,9 +907,9 @@ def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature
 
 
 def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST,
-             place: Line | None = None):
-    """Inline a function of the user's, or one that implements the line `place`, on the caller's own
-    bindings.
+             place: Line | None = None, meaning: Callable | None = None):
+    """Inline a function of the user's, or one that implements the line `place`, and is the
+    `meaning` of the function called there, on the caller's own bindings.
     """
     target = target_of(function)
     plain = target.function
@@ -931,7 +928,7 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
         inner = Frame(node_run,
                       lambda_body(node_run) if isinstance(node_run, gast.Lambda) else node_run.body,
                       definition.source, frame.session, plain.__globals__, closure, caller=frame,
-                      place=place)
+                      place=place, meaning=meaning)
         return run(inner, {**bindings, **names}, node)
 
     if is_generator(definition.node):

@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import TypeMismatchError
 from ...ir.builder import current
 from ...ir.graph import Value
-from ...ir.types import Scalar, Type
+from ...ir.types import Scalar
 from ...lazy_import import Named
 from ...library import numpy_functions as library
 from ...ops.arrays.argument_checks import within_axes, within_bounds
@@ -37,7 +37,6 @@ from ..values.lists import is_list, new_list
 from ..values.numpy_writes import write_out
 from .apply import apply, in_place, operate
 from .python_builtins import BUILTINS
-from .sequence_calls import inlined
 
 
 def _run(frame: Frame, node, function: Callable, *args):
@@ -826,37 +825,6 @@ def _numbers(frame: Frame, node, multi_index, dims, mode="raise", order="C"):
                    node)
 
 
-def _with_dtypes(ufunc: np.ufunc, function: Callable) -> Callable:
-    """A function of the library whose results have the dtypes that NumPy's function gives them: of
-    half precision, of small integers, of truth values.
-    """
-    def converted(frame: Frame, node, *args, **keywords):
-        found = in_place(frame, function, list(args), keywords, node, current().line)
-        results = found if isinstance(found, tuple) else (found,)
-        kinds = [_kind_of(frame.value(_array(frame, node, x)).type) for x in args]
-        if None in kinds or len(args) != ufunc.nin:
-            return found
-        try:
-            dtypes = ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout))[ufunc.nin:]
-        except TypeError:
-            raise TypeMismatchError(
-                f"np.{ufunc.__name__} is not defined for {' and '.join(map(str, kinds))}",
-                current().line, "convert the operands, with .astype for example") from None
-        results = [as_dtype(frame.value(x), dtype) for x, dtype in zip(results, dtypes)]
-        return tuple(results) if isinstance(found, tuple) else results[0]
-
-    return converted
-
-
-def _kind_of(type: Type):
-    """A Python number's type, or a dtype, as ufuncs take them; None if it is not known."""
-    if dtype_of(type) is None:
-        return None
-    dtype = np.dtype(type.dtype)
-    return (dtype.type(0).item().__class__ if isinstance(type, Scalar) and type.weak
-            and dtype.kind != "b" else dtype)
-
-
 def _renamed(function: Callable) -> Callable:
     return lambda frame, node, *args, **keywords: apply(frame, function, list(args), keywords, node)
 
@@ -869,31 +837,8 @@ BUILTINS.update({
     np.polyval: _polynomial(library.polynomial, "c"),
     np.unravel_index: _places,
     np.ravel_multi_index: _numbers,
-    np.divmod: inlined(library.quotient_and_rest),
-    np.float_power: inlined(library.float_power),
-    np.modf: _with_dtypes(np.modf, library.fraction_and_whole),
-    np.diagflat: inlined(library.diagonal_matrix),
-    np.tril_indices_from: inlined(library.lower_indices),
-    np.triu_indices_from: inlined(library.upper_indices),
-    np.diag_indices_from: inlined(library.diagonal_indices),
-    np.nanmedian: inlined(library.nanmedian),
-    np.nanquantile: inlined(library.nanquantile),
-    np.nanpercentile: inlined(library.nanpercentile),
-    np.nanargmax: inlined(library.place_of_greatest),
-    np.nanargmin: inlined(library.place_of_least),
-    np.broadcast_arrays: inlined(library.broadcast),
-    np.polyadd: inlined(library.sum_of_polynomials),
     np.polysub: _polynomial_difference,
-    np.polymul: inlined(library.product_of_polynomials),
-    np.polyder: inlined(library.derivative_of_polynomial),
-    np.polyint: inlined(library.integral_of_polynomial),
     np.poly: _polynomial_of_roots,
-    np.linalg.matrix_rank: inlined(library.matrix_rank),
-    np.hanning: inlined(library.hanning),
-    np.hamming: inlined(library.hamming),
-    np.blackman: inlined(library.blackman),
-    np.bartlett: inlined(library.bartlett),
-    np.kaiser: inlined(library.kaiser),
     np.r_: _joined_rows,
     np.c_: _joined_columns,
     np.mgrid: _grid,
@@ -904,7 +849,6 @@ BUILTINS.update({
     np.shape: _of_array(np.shape),
     np.zeros_like: _of_array(np.zeros_like),
     np.ones_like: _of_array(np.ones_like),
-    np.array_equiv: inlined(library.equivalent),
     np.block: _block,
     np.indices: _indices,
     np.fromfunction: _from_function,
@@ -916,14 +860,11 @@ BUILTINS.update({
     np.linalg.pinv: _of_each(np.linalg.pinv, library.pseudo_inverses_of_each),
     np.linalg.qr: _qr,
     np.linalg.cholesky: _cholesky,
-    np.linalg.tensorsolve: inlined(library.solution_of_tensors),
-    np.linalg.tensorinv: inlined(library.inverse_of_tensor),
     np.rollaxis: _rolled,
     np.gradient: _gradient,
     np.vander: _vander,
     np.choose: _choose,
     np.roots: _roots,
-    np.resize: inlined(library.resized),
     np.einsum: _einsum,
     np.ndarray: _empty,
     np.linalg.svd: _svd,
@@ -942,24 +883,12 @@ for _module, _name, _function in [("polynomial", "polyval", library.polynomial_r
                                   ("hermite_e", "hermeval", library.hermite_e),
                                   ("laguerre", "lagval", library.laguerre),]:
     BUILTINS[Named(f"numpy.polynomial.{_module}", _name)] = _polynomial(_function, "x")
-for _name, _function in [("matrix_norm", library.matrix_norm),
-                         ("vector_norm", library.vector_norm)]:
-    if hasattr(np.linalg, _name):  # since NumPy 2
-        BUILTINS[getattr(np.linalg, _name)] = inlined(_function)
-for _name, _function in [("vecdot", library.dots_of_rows),
-                         ("matvec", library.products_with_vectors),
-                         ("vecmat", library.vectors_times_matrices)]:
-    for _module in (np, np.linalg):
-        if hasattr(_module, _name):
-            BUILTINS[getattr(_module, _name)] = _with_dtypes(getattr(np, _name), _function)
 for _name, _function in [("cross", np.cross), ("matmul", np.matmul),
                          ("matrix_transpose", np.matrix_transpose), ("outer", np.outer),
                          ("tensordot", np.tensordot)] if hasattr(np.linalg, "matmul") else []:
     BUILTINS[getattr(np.linalg, _name)] = _renamed(_function)
 if hasattr(np.linalg, "trace"):
     BUILTINS.update({np.linalg.trace: _trace, np.linalg.diagonal: _diagonal})
-if hasattr(np, "fix"):  # named trunc in later NumPys
-    BUILTINS[np.fix] = inlined(library.truncated)
 BUILTINS.update(
     {f: _list_of(f)
      for f in (np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit)})

@@ -39,6 +39,7 @@ from ...ir.types import (
     is_inexact,
     may_be_one,
 )
+from ...lazy_import import Named
 from .axis_numbers import normal_axis, static_axis
 from .batch_rules import align, batched_over, filled, lane_count, on_all_lanes, sum_of_lanes
 from .control import item, packed, tape_new
@@ -761,13 +762,9 @@ def of_length(x: Value, y: Value, axis: int, other: int, what: str) -> Value:
             else matched(x, y, axis, other))
 
 
-def of_width(x, y, what):
+@numpy_function(Named("s2s.library.scipy_functions", "of_width"))
+def of_width(x: Value, y: Value, what) -> Value:
     """The matrix x, declared to have as many columns as y, for functions written in Python."""
-    return check_length(x, y, -1, -1)
-
-
-@numpy_function(of_width)
-def _of_width(x: Value, y: Value, what) -> Value:
     x, y = value(x), value(y)
     return of_length(x, y, -1, -1, static(what)) if rank(x) == rank(y) == 2 else x
 

@@ -31,6 +31,7 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent
 from ...ir.graph import MISSING, Value
 from ...ir.types import Array, Type
+from ...lazy_import import Named
 from ..arrays.axes import expand_dims
 from ..arrays.concatenate import concatenate_record
 from ..arrays.create import eye, zeros_like
@@ -152,13 +153,9 @@ def eigh(a, UPLO="L") -> Value:  # noqa: N803  NumPy's own name
                              of_scipy=False))
 
 
-def eigh_of_scipy(a, upper):
-    """scipy.linalg.eigh of one matrix, of which one triangle is read."""
-    return scipys("eigh")(a, lower=not upper)
-
-
-@numpy_function(eigh_of_scipy)
+@numpy_function(Named("s2s.library.scipy_functions", "eigh_of_one"))
 def _eigh_of_scipy(a, upper) -> Value:
+    """scipy.linalg.eigh of one matrix, of which one triangle is read."""
     return value(eigh_record(_matrix(a, "scipy.linalg.eigh", real=False),
                              upper=static(upper, "lower="), of_scipy=True))
 
