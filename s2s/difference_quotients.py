@@ -246,7 +246,8 @@ def copied(x):
     """Copy what a run may change: arrays, and generators, whose draws would otherwise differ in the
     following call.
     """
-    return copy.deepcopy(x) if isinstance(x, (np.ndarray, np.random.Generator)) else x
+    return copy.deepcopy(x) if isinstance(
+        x, (np.ndarray, np.random.Generator, np.random.RandomState)) else x
 
 
 def results_of(function: Function, counted: Sequence[int], values: Sequence) -> list:

@@ -27,6 +27,7 @@ from .ir.types import (
     GENERATOR,
     INT,
     NONE,
+    RANDOM_STATE,
     Array,
     Extent,
     Scalar,
@@ -52,8 +53,8 @@ def key_of(x) -> object:
         return x.dtype, tuple([n == 1 for n in x.shape])
     if isinstance(x, np.generic):
         return x.dtype
-    if isinstance(x, np.random.Generator):
-        return np.random.Generator
+    if isinstance(x, (np.random.Generator, np.random.RandomState)):
+        return type(x)
     if kind is tuple or kind is list:
         return kind, tuple(map(key_of, x))
     if kind is dict:
@@ -141,6 +142,8 @@ def type_of(x, name: str | None) -> Type:
             return NONE
         case np.random.Generator():
             return GENERATOR
+        case np.random.RandomState():
+            return RANDOM_STATE
     return Static(x)
 
 

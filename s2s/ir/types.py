@@ -224,10 +224,12 @@ class Tape(List):
 
 @dataclass(frozen=True)
 class Generator:
-    """A numpy.random.Generator, which every draw changes."""
+    """A numpy.random.Generator, which every draw changes; `legacy`, a numpy.random.RandomState."""
+
+    legacy: bool = False
 
     def __str__(self) -> str:
-        return "generator"
+        return "legacy_generator" if self.legacy else "generator"
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,7 @@ FLOAT = Scalar("float64", weak=True)
 UNKNOWN = Unknown()
 UNDEFINED = Undefined()
 GENERATOR = Generator()
+RANDOM_STATE = Generator(legacy=True)
 NONE = Static(None)
 
 def is_inexact(dtype: str | None) -> bool:

@@ -911,3 +911,52 @@ def binom_pmf(k, n, p, loc=0):
 @implements("scipy.stats:bernoulli.pmf")
 def bernoulli_pmf(k, p, loc=0):
     return np.exp(bernoulli_logpmf(k, p, loc))
+
+
+# ------------------------------------------------------------------------------ Rosenbrock's valley
+
+
+@implements("scipy.optimize:rosen")
+def rosen(x):
+    """scipy.optimize.rosen: the sum of 100 (x[i + 1] - x[i]**2)**2 + (1 - x[i])**2."""
+    x = 1.0 * np.asarray(x)
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2, axis=0)
+
+
+@implements("scipy.optimize:rosen_der")
+def rosen_der(x):
+    """scipy.optimize.rosen_der, the gradient."""
+    x = 1.0 * np.asarray(x)
+    slope = np.zeros_like(x)
+    slope[1:-1] = (200 * (x[1:-1] - x[:-2] ** 2) - 400 * (x[2:] - x[1:-1] ** 2) * x[1:-1]
+                   - 2 * (1 - x[1:-1]))
+    slope[0] = -400 * x[0] * (x[1] - x[0] ** 2) - 2 * (1 - x[0])
+    slope[-1] = 200 * (x[-1] - x[-2] ** 2)
+    return slope
+
+
+def rosen_curvature(x):
+    """Return the diagonal of the Hessian; beside it stand -400 x[:-1]."""
+    diagonal = np.zeros_like(x)
+    diagonal[0] = 1200 * x[0] ** 2 - 400 * x[1] + 2
+    diagonal[-1] = 200.0
+    diagonal[1:-1] = 202 + 1200 * x[1:-1] ** 2 - 400 * x[2:]
+    return diagonal
+
+
+@implements("scipy.optimize:rosen_hess")
+def rosen_hess(x):
+    """scipy.optimize.rosen_hess, the Hessian."""
+    x = 1.0 * np.asarray(x)
+    beside = -400 * x[:-1]
+    return np.diag(beside, 1) + np.diag(beside, -1) + np.diag(rosen_curvature(x))
+
+
+@implements("scipy.optimize:rosen_hess_prod")
+def rosen_hess_prod(x, p):
+    """scipy.optimize.rosen_hess_prod, the Hessian times `p`."""
+    x, p = np.atleast_1d(1.0 * np.asarray(x)), 1.0 * np.asarray(p)
+    product = rosen_curvature(x) * p
+    product[:-1] += -400 * x[:-1] * p[1:]
+    product[1:] += -400 * x[:-1] * p[:-1]
+    return product

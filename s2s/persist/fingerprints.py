@@ -111,8 +111,8 @@ def type_fingerprint(type: Type) -> object:
             return "tuple", form and form_fingerprint(form), *map(type_fingerprint, items)
         case Static(value):
             return "static", fingerprint_of(value)
-        case Generator():
-            return ("generator",)
+        case Generator(legacy):
+            return "generator", legacy
     raise NoFingerprint(str(type))
 
 

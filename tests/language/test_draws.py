@@ -1,5 +1,5 @@
 """Random numbers: drawn once, in the forward sweep, in the user's order, from the caller's own
-generator.
+generator, or from one of NumPy's legacy states.
 """
 
 import numpy as np
@@ -162,13 +162,124 @@ def test_a_generator_made_in_compiled_code():
     assert np.isclose(s2s.jit(own_generator)(X), own_generator(X), rtol=1e-13)
 
 
+# ----------------------------------------------------------------------------- legacy random states
+
+LEGACY = np.random.RandomState(4)
+
+
+def shared_state(x):
+    np.random.seed(3)
+    y = x + np.random.randn(3) * np.random.rand()
+    return np.sum(y**2) * np.random.normal(x[0], 2.0) + np.random.uniform(0.0, x[1])
+
+
+def shared_state_unseeded(x):
+    total = 0.0
+    while np.random.random_sample() < 0.8:
+        total += x[np.random.randint(3)] ** 2 * np.random.exponential(abs(x[0]))
+    return total + x[0] * np.random.sample() + x[1] * np.random.ranf()
+
+
+def random_state_of_its_own(x):
+    rng = np.random.RandomState(5)
+    kept = x[rng.permutation(3)]
+    for _ in range(4):
+        z = rng.randn()
+        if z > 0:
+            kept = kept * z
+        else:
+            kept = kept + np.sin(x) * rng.random_sample(3) * rng.choice(5)
+    return np.sum(kept**2) + np.sum(x * rng.choice(x, 3)) * rng.poisson(2.0)
+
+
+def captured_state(x):
+    y = x * 2
+    LEGACY.shuffle(y)
+    return y[0] * y[1] ** 2 * LEGACY.randn(2, 3)[0, 1] * LEGACY.gamma(2.0) + LEGACY.beta(2.0, 1.0)
+
+
+def draws_from(x, rng):
+    return np.sum(x * rng.standard_normal(3)) ** 2 * rng.laplace(x[0], 2.0) + rng.gumbel()
+
+
+def handed_on(x):
+    return draws_from(x, LEGACY) + draws_from(x, np.random)
+
+
+OF_STATES = [
+    shared_state,
+    shared_state_unseeded,
+    random_state_of_its_own,
+    captured_state,
+    handed_on,
+]
+
+
+def from_seeds(f, *args):
+    """What `f` returns, with the states that it leaves."""
+    np.random.seed(1)
+    LEGACY.seed(2)
+    result = f(X.copy(), *args)
+    return result, repr(np.random.get_state()), repr(LEGACY.get_state())
+
+
+@pytest.mark.parametrize("f", OF_STATES, **named)
+def test_draws_of_legacy_states_follow_python(f):
+    expected, *states = from_seeds(f)
+    (value, slope), *after = from_seeds(s2s.value_and_grad(f))
+    assert value == expected and after == states
+    (value, value_dot), *after = from_seeds(s2s.jvp(f), np.ones(3))
+    assert value == expected and after == states and np.isclose(value_dot, np.sum(slope))
+    near = [(from_seeds(lambda x: f(x + d))[0] - from_seeds(lambda x: f(x - d))[0]) / 2e-6
+            for d in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(slope, near, rtol=1e-5, atol=1e-8)
+    curved = from_seeds(s2s.hvp(f), np.ones(3))[0]
+    near = (from_seeds(lambda x: s2s.grad(f)(x + 1e-6))[0]
+            - from_seeds(lambda x: s2s.grad(f)(x - 1e-6))[0]) / 2e-6
+    np.testing.assert_allclose(curved, near, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", OF_STATES, **named)
+def test_compiled_draws_of_legacy_states_follow_python(f):
+    expected, *states = from_seeds(f)
+    (value, slope), *after = from_seeds(s2s.jit(s2s.value_and_grad(f)))
+    assert np.isclose(value, expected, rtol=1e-13) and after == states
+    np.testing.assert_allclose(slope, from_seeds(s2s.grad(f))[0], rtol=1e-12)
+
+
+def test_a_legacy_state_is_an_argument():
+    given, same = np.random.RandomState(8), np.random.RandomState(8)
+    value, slope = s2s.value_and_grad(draws_from)(X, given)
+    assert value == draws_from(X, same) and repr(given.get_state()) == repr(
+        same.get_state())
+
+
+def test_legacy_draws_are_shown_by_the_methods_of_a_state():
+    text = s2s.grad(shared_state).lower(X).source
+    assert "np_random.seed(3)" in text and "np_random.standard_normal(3)" in text
+
+
 REFUSED = [
     (
-        lambda x, rng: np.sum(x * np.random.rand(3)),
-        "np.random.rand draws from a state that all programs share",
-        "Instead: take a generator as an argument, rng = np.random.default_rng(seed), and draw "
-        "from "
-        "it",
+        lambda x, rng: np.sum(x * np.random.zipf(3.0, 3)),
+        "the method zipf of a generator",
+        "draw numbers with normal, uniform",
+    ),
+    (
+        lambda x, rng: x[0] * np.random.RandomState().rand(),
+        "np.random.RandomState() without a seed",
+        "give it a seed",
+    ),
+    (
+        lambda x, rng: np.random.seed(None) or x[0] * np.random.rand(),
+        "seed() without a seed",
+        "give it a seed",
+    ),
+    (
+        lambda x, rng: np.sum(x * np.random.randint(3, size=3, dtype=np.int32)),
+        "randint of another dtype than int64",
+        "convert with .astype",
     ),
     (
         lambda x, rng: rng.standard_gamma(x[0]),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.integrate as integrate
 import scipy.linalg as la
+import scipy.optimize as optimize
 import scipy.signal as signal
 import scipy.special as special
 import scipy.stats as stats
@@ -102,6 +103,13 @@ FUNCTIONS = {
         for metric in ("cityblock", "correlation", "chebyshev")
     ),
     "pdist": lambda x: np.sum(distance.pdist(B * x * B)) + distance.euclidean(A * x, A**2),
+    "rosen": lambda x: (
+        optimize.rosen(A * x)
+        + np.sum(optimize.rosen(M * x))
+        + np.sum(optimize.rosen_der(A * x) * A)
+        + np.sum(optimize.rosen_hess(A * x) * M)
+        + np.sum(optimize.rosen_hess_prod(A * x, A**2) * A)
+    ),
     "zscore": lambda x: (
         stats.zscore(A**2 + A * x)[0] + np.sum(stats.zscore(M * x * M, ddof=1) ** 3)
     ),

@@ -66,6 +66,9 @@ def is_native(op: Op) -> bool:
     if record.native == "python" or is_scipys_of_complex(op) or (
             record is list_pop_at and not isinstance(item_type(op.inputs[0].type), Scalar)):
         return False
+    if record.helper is None and any(isinstance(x.type, Generator) and x.type.legacy
+                                     for x in op.inputs):
+        return False
     arrays = [x for x in (*op.inputs, *op.outputs) if isinstance(x.type, Array)]
     if (not arrays or record.native == "compiled" or op.blocks or record.writes is not None
             or record.helper is not None or record.syntax is None):
@@ -110,17 +113,17 @@ def python_call(op: Op) -> Record:
     is_contiguous = op.record.contiguous == "all"
     if is_contiguous and op.output.type.rank > 1:
         call = f"np.ascontiguousarray({call})"
-    types = [t if t == "generator_type" else repr(t)
-             for t in (numba_type(y, is_contiguous) for y in op.outputs)]
+    types = [t if isinstance(y.type, Generator) else repr(t)
+             for y, t in ((y, numba_type(y, is_contiguous)) for y in op.outputs)]
     ys = ["y"] if len(types) == 1 else [f"y{k}" for k in range(len(types))]
     text = (f"def {{name}}({', '.join(names)}):\n"
             f"    # Numba does not know this: {who} does it, called from compiled code\n"
             f"    with objmode({', '.join(f'{y}={t}' for y, t in zip(ys, types))}):\n"
-            f"        {', '.join(ys)} = {call}\n"
+            f"        {', '.join(ys)}{' = ' if ys else ''}{call}\n"
             f"    return {', '.join(ys)}\n")
     record = _call_record(text, name, partial(op.record.evaluate, **op.attrs),
-                      lambda *xs, **attrs: [y.type for y in op.outputs] if len(ys) > 1
-                      else op.output.type, op.record.pure, objects)
+                      lambda *xs, **attrs: op.output.type if len(ys) == 1
+                      else [y.type for y in op.outputs], op.record.pure, objects)
     record.helper.asks_for = call.partition("(")[0]
     return record
 
@@ -219,8 +222,8 @@ def numba_type(x: Value, contiguous: bool = False) -> str:
                     f"[{', '.join(':' * len(dims))}{':1' if contiguous else ''}]")
         case Scalar(dtype):
             return "boolean" if dtype == "bool" else dtype
-        case Generator():
-            return "generator_type"
+        case Generator(legacy):
+            return "random_state_type" if legacy else "generator_type"
     return "pyobject"
 
 
@@ -229,6 +232,7 @@ def _function(text: str, name: str):
     filename = f"<s2s {name}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     namespace = {"objmode": numba.objmode, "np": np, "math": math, "scipy": scipy,
-                 "__name__": "s2s", "generator_type": numba.typeof(np.random.default_rng(0))}
+                 "__name__": "s2s", "generator_type": numba.typeof(np.random.default_rng(0)),
+                 "random_state_type": None}
     exec(compile(text, filename, "exec"), namespace)
     return namespace[name]

@@ -248,7 +248,9 @@ _IMPORTS = [("cmath", "import cmath"), ("logging", "import logging"),
             ("in_parts", f"from s2s.runtime.parts import {', '.join(PARTS)}"),
             ("objmode", "from numba import objmode"),
             ("generator_type",
-             "from numba import typeof\n\ngenerator_type = typeof(np.random.default_rng(0))"),]
+             "from numba import typeof\n\ngenerator_type = typeof(np.random.default_rng(0))"),
+            ("random_state_type",
+             "from s2s.runtime.numba.random_states import random_state_type"),]
 
 
 def _module(unparser: Unparser, entry: str, given: dict[str, object]) -> Module:

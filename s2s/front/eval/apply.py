@@ -54,7 +54,7 @@ from ...ops.program.checkpoint import Checkpointed
 from ...ops.program.custom_rules import RULES
 from ...ops.program.effects import acts
 from ...ops.program.list_ops import OF_LISTS, list_stack
-from ...ops.program.random import METHODS_OF_GENERATORS, shuffled
+from ...ops.program.random import METHODS_OF_GENERATORS, METHODS_OF_RANDOM_STATES, shuffled
 from ..control.generators import is_generator, is_generator_function, run_generator
 from ..control.introspection import ABOUT_CLASSES
 from ..control.iterables import Iterable, members_of
@@ -78,7 +78,7 @@ from ..domain.heap import Cell, Container, cells_in
 from ..domain.nested_functions import EnclosingValue, NestedFunction
 from ..domain.optional import Maybe, has_maybe, optional_error
 from ..domain.result_aliases import rebind
-from ..syntax.captures import Fixed, Item, Member, is_data
+from ..syntax.captures import Fixed, Global, Item, Member, is_data
 from ..syntax.dependencies import note_dependency
 from ..syntax.find_source import definition_of, lambda_body
 from ..values.activation import run
@@ -175,6 +175,10 @@ def _apply_wrapper(frame: Frame, function, args: list, keywords: dict, node: gas
             return apply(frame, inner, args, keywords, node)
         case "elements", inner:
             return BUILTINS[np.vectorize](frame, node, inner).run(frame, node, *args, **keywords)
+    if (drawn := _drawn_from(function)) is not None:
+        rng, name = drawn
+        return apply_generator_method(frame, frame.outside(rng(), rng, "np_random"), name, args,
+                                      keywords, node)
     match function:
         case Local():
             return _apply_local(frame, function, args, keywords, node)
@@ -377,6 +381,24 @@ def _without_ranges(frame: Frame, binding, node: gast.AST):
     return binding
 
 
+# np.random.randn and its like draw from this
+SHARED_STATE = Global(vars(np.random.mtrand), "_rand")
+OF_SHARED_STATE = {np.random.seed: "seed", np.random.sample: "sample", np.random.ranf: "ranf"}
+
+
+def _drawn_from(function) -> tuple[Callable, str] | None:
+    """The getter of the generator of which `function` is a bound method, and the method's name;
+    None for other functions.
+    """
+    rng = getattr(function, "__self__", None)
+    if rng is SHARED_STATE():
+        return SHARED_STATE, function.__name__
+    if isinstance(rng, (np.random.Generator, np.random.RandomState)):
+        return Fixed(rng), function.__name__
+    name = _entry(OF_SHARED_STATE, function)
+    return None if name is None else (SHARED_STATE, name)
+
+
 METHODS_OF_NUMBERS = {"is_integer"}  # methods that arrays do not have
 METHODS_OF_INTEGERS = {"bit_length": int.bit_length}
 
@@ -388,11 +410,12 @@ def apply_generator_method(frame: Frame, rng: Value, name: str, args: list, keyw
         frame.live |= frame.pending  # the rest of the statement is still to be evaluated
         frame.write(args[0], shuffled(rng, frame.heap.read(args[0])))
         return None
-    if name not in METHODS_OF_GENERATORS:
+    methods = METHODS_OF_RANDOM_STATES if rng.type.legacy else METHODS_OF_GENERATORS
+    if name not in methods:
         raise frame.refuse(
             f"the method {name} of a generator", node,
             "draw numbers with normal, uniform, integers and their like, or before the call")
-    return operate_as(frame, METHODS_OF_GENERATORS[name], f"rng.{name}", [rng, *args], keywords,
+    return operate_as(frame, methods[name], f"rng.{name}", [rng, *args], keywords,
                       node)
 
 
@@ -673,10 +696,6 @@ def _is_of_numpy(function) -> bool:
 
 def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
     name = getattr(function, "__qualname__", None) or _name_of(function)
-    if isinstance(getattr(function, "__self__", None), np.random.RandomState):
-        return frame.refuse(
-            f"np.random.{_name_of(function)} draws from a state that all programs share", node,
-            "take a generator as an argument, rng = np.random.default_rng(seed), and draw from it")
     if _is_of_numpy(function) or isinstance(function, np.ufunc):
         of_numpy = (getattr(np, name, None) is function if isinstance(function, np.ufunc)
                     else function.__module__.startswith("numpy"))

@@ -22,6 +22,7 @@ from ...ir.types import (
     GENERATOR,
     INT,
     NONE,
+    RANDOM_STATE,
     UNDEFINED,
     Array,
     Extent,
@@ -36,7 +37,8 @@ from ...ir.types import (
 from .build import build
 
 _PYTHON = {"float": FLOAT, "int": INT, "bool": BOOL, "complex": Scalar("complex128", weak=True),
-           "None": NONE, "undefined": UNDEFINED, "generator": GENERATOR}
+           "None": NONE, "undefined": UNDEFINED, "generator": GENERATOR,
+           "legacy_generator": RANDOM_STATE}
 _TOKEN = re.compile(r"\s*(tape of|list of|static|\?\[\*[\w.|]+\]|[\w.]+(?:[+-]\d+)?|[\[\](),?])")
 
 

@@ -17,7 +17,16 @@ import numpy as np
 
 from ...errors import UnsupportedError
 from ...ir.treedef import form_of
-from ...ir.types import GENERATOR, Array, Scalar, Static, Tuple, Type, dims_of_argument
+from ...ir.types import (
+    GENERATOR,
+    RANDOM_STATE,
+    Array,
+    Scalar,
+    Static,
+    Tuple,
+    Type,
+    dims_of_argument,
+)
 from ...ops.core.record import type_of_constant
 
 PROTOCOLS = ("__array_ufunc__", "__array_function__", "__array_wrap__", "__array_prepare__",
@@ -147,7 +156,7 @@ def is_data(x) -> bool:
             return False
         case bool() | int() | float() | complex() | np.generic() | np.ndarray():
             return not isinstance(x, (np.str_, np.bytes_, np.object_))
-        case np.random.Generator():
+        case np.random.Generator() | np.random.RandomState():
             return True
         case tuple():
             return bool(x) and all(map(is_data, x))
@@ -182,6 +191,8 @@ def type_of_data(x, name: str) -> Type:
     match x:
         case np.random.Generator():
             return GENERATOR
+        case np.random.RandomState():
+            return RANDOM_STATE
         case np.ndarray() if x.ndim:
             require_plain(x, name)
             return Array(x.dtype.name, dims_of_argument(x.shape, name))

@@ -1,5 +1,5 @@
-"""Random draws from a `numpy.random.Generator`: ops with a side effect, since each draw changes the
-generator.
+"""Random draws from a `numpy.random.Generator` or a legacy `RandomState`: ops with a side effect,
+since each draw changes the generator.
 
 So a draw happens once, in the forward sweep, in the user's order, and the caller's generator ends
 in the same state as in plain Python. Derivatives treat draws as constants: `loc + scale * z`, with
@@ -18,7 +18,17 @@ import numpy as np
 from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, emit
 from ...ir.graph import Function, Op, Value, walk
-from ...ir.types import FLOAT, GENERATOR, INT, Array, Generator, Scalar, Type, Unknown
+from ...ir.types import (
+    FLOAT,
+    GENERATOR,
+    INT,
+    RANDOM_STATE,
+    Array,
+    Generator,
+    Scalar,
+    Type,
+    Unknown,
+)
 from ..arrays.create import extents_of, shaped
 from ..arrays.index import take
 from ..core.control import if_
@@ -27,7 +37,9 @@ from ..core.record import FUNCTIONS, Record, define, no_jvp, no_vjp, numpy_funct
 from ..core.shape import length
 from .effects import Made, Plain, raise_record
 
-METHODS_OF_GENERATORS: dict[str, Callable] = {}  # name -> (rng, *arguments) -> the draw
+# name -> (rng, *arguments) -> the draw
+METHODS_OF_GENERATORS: dict[str, Callable] = {}
+METHODS_OF_RANDOM_STATES: dict[str, Callable] = {}
 
 
 def _name_of(method: str) -> str:
@@ -345,3 +357,97 @@ def _first_axis(name: str, axis) -> None:
 def shuffled(rng: Value, x: Value) -> Value:
     """The result of `rng.shuffle(x)` as a new array."""
     return take(x, permuted_range(rng, length(x, axis=0)))
+
+
+# ----------------------------------------------------------------------------- legacy random states
+
+random_state_record = define(
+    "random_state", evaluate=np.random.RandomState, infer=lambda seed: RANDOM_STATE, pure=False,
+    syntax=lambda seed: ast.Call(ast.parse("np.random.RandomState", mode="eval").body, [seed], []),
+    vjp=no_vjp, jvp=no_jvp, native="python", contiguous="operands")
+seed_record = define(
+    "rng.seed", evaluate=lambda rng, seed: rng.seed(seed) or (), infer=lambda rng, seed: [],
+    syntax=lambda rng, seed: ast.Call(ast.Attribute(rng, "seed", ast.Load()), [seed], []),
+    pure=False, vjp=no_vjp, jvp=no_jvp, native="python", contiguous="operands")
+randint = _draw("randint", 2, INT, "int64", native=False)
+
+
+@numpy_function(np.random.RandomState)
+def random_state(seed=None) -> Value:
+    """np.random.RandomState(seed), with an integer seed, so that each run draws the same numbers.
+    """
+    return random_state_record(_seed("np.random.RandomState", seed))
+
+
+def _seed(what: str, seed) -> Value:
+    if is_none(seed):
+        raise UnsupportedError(f"{what}() without a seed", current().line, "give it a seed")
+    seed = value(seed)
+    if not isinstance(seed.type, Scalar) or np.dtype(seed.type.dtype).kind not in "iu":
+        raise UnsupportedError(f"{what} of {seed.type}", current().line, "seed it with an integer")
+    return seed
+
+
+def _legacy(*names: str):
+    def register(rule: Callable) -> Callable:
+        for name in names:
+            METHODS_OF_RANDOM_STATES[name] = rule
+        return rule
+
+    return register
+
+
+# both kinds have these; a random state draws other numbers, and floats of double precision alone
+METHODS_OF_RANDOM_STATES.update({name: METHODS_OF_GENERATORS[name] for name in (
+    "normal", "uniform", "exponential", "gamma", "laplace", "logistic", "gumbel", "rayleigh",
+    "standard_cauchy", *DRAWS)})
+for _record in (standard_normal, standard_exponential):
+    METHODS_OF_RANDOM_STATES[_record.name.removeprefix("rng.")] = (
+        lambda rng, size=None, record=_record: record(rng, *_extents(size)))
+
+
+@_legacy("random", "random_sample", "sample", "ranf")
+def random_sample(rng: Value, size=None) -> Value:
+    """Numbers from 0 to 1."""
+    return random(rng, *_extents(size))
+
+
+@_legacy("rand")
+def rand(rng: Value, *extents) -> Value:
+    """Numbers from 0 to 1, of these extents."""
+    return random(rng, *_extents(extents or None))
+
+
+@_legacy("randn")
+def randn(rng: Value, *extents) -> Value:
+    """Normal numbers, of these extents."""
+    return standard_normal(rng, *_extents(extents or None))
+
+
+@_legacy("randint")
+def randint_(rng: Value, low, high=None, size=None, dtype=int) -> Value:
+    """Integers below `high`, or below `low` alone, as int64."""
+    if np.dtype(getattr(dtype, "constant", dtype)) != np.int64:
+        raise UnsupportedError("randint of another dtype than int64", current().line,
+                               "convert with .astype")
+    low, high = (value(0), value(low)) if is_none(high) else (value(low), value(high))
+    _scalars("randint", [low, high])
+    return randint(rng, low, high, *_extents(size))
+
+
+@_legacy("permutation")
+def legacy_permutation(rng: Value, x) -> Value:
+    """A permuted range, or an array with permuted rows."""
+    return permutation(rng, x)
+
+
+@_legacy("choice")
+def legacy_choice(rng: Value, a, size=None, replace=True, p=None) -> Value:
+    """Random indices, or rows of an array at random indices."""
+    return choice(rng, a, size, replace, p)
+
+
+@_legacy("seed")
+def seed(rng: Value, seed=None) -> None:
+    """Start anew from a seed."""
+    emit(seed_record, rng, _seed("seed", seed))

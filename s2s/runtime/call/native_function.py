@@ -63,6 +63,7 @@ from ..entry.length_versions import ByLengths, much
 from ..entry.out_argument import into_form
 from ..entry.print_replay import begun, carried_out, given_up, rest
 from ..numba.native_module import NotCompiled, OtherKind, Unforeseen, decorated, loaded
+from ..numba.random_states import restore, state_of
 from ..threads.parallel_threshold import BySize, MoreWork, chooser
 from .deoptimise import Deoptimised
 from .loop_program import LoopProgram
@@ -251,7 +252,7 @@ class Native:
             return self.plain(*args)
         args = native_byte_order(args)
         before = begun() if self.acts else None
-        drawn = [args[k].bit_generator.state for k in self.generators]
+        drawn = [state_of(args[k]) for k in self.generators]
         try:
             result = self.native_result(args)
             if self.is_trap and first_bad(result) is not None:
@@ -275,7 +276,7 @@ class Native:
                 carried_out(before)
             raise failure.refusal
         for k, state in zip(self.generators, drawn):  # repeat the random draws of compiled code
-            args[k].bit_generator.state = state
+            restore(args[k], state)
         result = interpreted(self, args, given_up(before))
         self.tell(failure, args)
         return result

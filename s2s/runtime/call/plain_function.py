@@ -43,6 +43,7 @@ from ..entry.boundary import (
 )
 from ..entry.print_replay import begun, carried_out, counted, given_up, rest
 from ..numba.njit_text import njit_text, without_advice
+from ..numba.random_states import restore, state_of
 from .user_exception import raised_again, raised_by
 
 
@@ -123,7 +124,7 @@ class PlainFunction:
         generators = [k for k, p in enumerate(self.function.params)
                       if isinstance(p.type, Generator)]
         before = begun() if self.acts else None
-        drawn = [args[k].bit_generator.state for k in generators]
+        drawn = [state_of(args[k]) for k in generators]
         refusal = raised = None
         try:
             result = self.run_native(args)
@@ -143,7 +144,7 @@ class PlainFunction:
                 carried_out(before)
             raise refusal
         for k, state in zip(generators, drawn):  # repeat the random draws of compiled code
-            args[k].bit_generator.state = state
+            restore(args[k], state)
         result = interpreted(self, args, given_up(before))
         if raised is not None and not self.is_told:
             self.is_told = True

@@ -112,7 +112,8 @@ class Kinds:
                 self.conditions += [
                     f"{place}.shape[{axis}] {'in' if n in SHORT else 'not in'} {short}"
                     for axis, n in enumerate(x.shape)]
-        elif isinstance(x, np.generic) and x.dtype.kind in "biufc" or kind is np.random.Generator:
+        elif isinstance(x, np.generic) and x.dtype.kind in "biufc" or kind in (
+                np.random.Generator, np.random.RandomState):
             self.of_type(kind, read)
         else:
             self.leaves.pop()
