@@ -1,8 +1,5 @@
-"""Tables of passes: their order, the reason for each position, and a look at every stage.
-
-A pass is a function Function -> Function, which may change the one it is given.  Each stands in a
-table with the reason for its place; a pass that must follow another says so, and `ordered` checks
-that it does.
+"""A look at every stage of a program: run the tables of passes (pass_table.py), and verify, record
+and dump what each pass leaves.
 
     S2S_CHECK=1    all checks, or some of them (check_flags.py): the IR is verified after every pass
     S2S_DUMP=dir   every stage is written there, as a file that runs
@@ -17,46 +14,20 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 
 from .back.print.printer import render
 from .check_flags import checked as checked
 from .check_flags import is_checking
-from .errors import VerifyError
 from .ir.graph import Function
 from .ir.reemit import clone
 from .ir.verify import verify
+from .pass_table import Pass as Pass
+from .pass_table import ordered as ordered
+from .pass_table import run_each, verified
 
 _dumping: ContextVar[str | None] = ContextVar("dumping", default=None)
 _stages: ContextVar[list | None] = ContextVar("stages", default=None)
-
-
-@dataclass(frozen=True)
-class Pass:
-    """One pass, the reason for its position, and the pass that must have run before it.
-
-    `then` is run on what it returns, as a part of it: dead-code elimination, where it leaves dead
-    code.  It may be for one `target` alone.
-    """
-
-    run: Callable[[Function], Function]
-    reason: str
-    after: Callable[[Function], Function] | None = None
-    then: Callable[[Function], Function] | None = None
-    target: str | None = None
-
-    @property
-    def name(self) -> str:
-        return self.run.__name__
-
-
-def ordered(*passes: Pass) -> tuple[Pass, ...]:
-    """Check that each of `passes` comes after the pass that it says it must follow."""
-    for k, each in enumerate(passes):
-        if each.after is not None and all(earlier.run is not each.after for earlier in passes[:k]):
-            raise ValueError(f"{each.name} must follow {each.after.__name__}")
-    return passes
 
 
 def run(passes: Sequence[Pass], function: Function, target: str = "cpu") -> Function:
@@ -70,15 +41,8 @@ def apply(passes: Sequence[Pass], function: Function, target: str = "cpu",
 
     Each stage is handed to `look`, with its name: by default to `stage`.
     """
-    is_seen = is_observed()  # asked once: a pass may take less time than to ask
-    for each in passes:
-        if each.target in (None, target):
-            function = each.run(function)
-            if each.then is not None:
-                function = each.then(function)
-            if is_seen:
-                (look or stage)(function, each.name)
-    return function
+    # asked once: a pass may take less time than to ask
+    return run_each(passes, function, target, (look or stage) if is_observed() else None)
 
 
 # ------------------------------------------------------------------------- inspection of the stages
@@ -111,12 +75,7 @@ def observe(function: Function, name: str, verifier: Callable[[Function], object
     """Verify, record and dump `function`, if requested, and return it; what the `verifier` finds is
     said to be so after the pass `name`.
     """
-    if is_checking():
-        try:
-            verifier(function)
-        except VerifyError as error:
-            error.message = f"after {name}: {error.message}"
-            raise
+    verified(function, name, verifier)
     if _stages.get() is not None:
         _stages.get().append((name, clone(function)))
     if dumps:

@@ -37,16 +37,13 @@ from .transform.cleanup.cse import cse
 from .transform.cleanup.dce import dce
 from .transform.cleanup.dead_stores import drop_dead_stores
 from .transform.cleanup.erase_classes import erase_classes
-from .transform.cleanup.hoist_common import hoist_common
-from .transform.cleanup.inline import drop_rerun_barriers, inline, inline_ruled
-from .transform.cleanup.jump_threading import thread_jumps
-from .transform.cleanup.licm import licm, licm_of_values
-from .transform.cleanup.list_to_array import lists_to_arrays
+from .transform.cleanup.inline import drop_rerun_barriers, inline_ruled
+from .transform.cleanup.licm import licm_of_values
 from .transform.cleanup.merge_branches import merge_branches
 from .transform.cleanup.simplify import simplify
 from .transform.cleanup.split_aggregates import split_aggregates
-from .transform.cleanup.store_merging import merge_stores
 from .transform.cleanup.strong_products import lower_strong_products
+from .transform.cleanup.tables import FINISH, PREPARE
 from .transform.forward import jvp
 from .transform.forward.linearize import linearize as linear
 from .transform.reverse import vjp
@@ -59,36 +56,6 @@ numba_code, plain_code, texts, worth, lengths, internals = (
     later(f"s2s.runtime.{name}")
     for name in ("call.native_function", "call.plain_function", "numba.njit_text",
                  "threads.parallel_threshold", "entry.length_versions", "numba_internals"))
-
-PREPARE = ordered(
-    Pass(inline, "a derivative rule applies better to the body of a small function than to a call"),
-    Pass(thread_jumps, "flags set in one branch and tested in another would be saved, and simplify "
-         "makes conditions of them", after=inline),
-    Pass(simplify, "carries and branch results that never change would each get a cotangent",
-         after=inline),
-    Pass(cse, "a value computed once is differentiated once", after=simplify),
-    Pass(merge_branches, "cse has found which branches test the same condition", after=cse),
-    Pass(lists_to_arrays, "a tape would save every version of a list, but nothing of an array that "
-         "a loop fills", after=simplify),
-    Pass(licm, "a hoisted value needs no tape", after=cse),
-    Pass(simplify, "reads at hoisted indices now meet the writes to the same element", after=licm),
-    Pass(cse, "and their users become common subexpressions", after=simplify),
-    Pass(dce, "dead values need no cotangent", after=cse),
-)
-
-FINISH = ordered(
-    Pass(simplify, "seeds of 1 and zeros of untouched cotangents fold away"),
-    Pass(dce, "a value that only the result needed is gone, and its name with it", after=simplify),
-    Pass(cse, "the reverse sweep recomputes values of the forward sweep", after=simplify),
-    Pass(hoist_common, "both arms of a branch start the same cotangents from zero", after=cse),
-    Pass(licm, "adjoints repeat loop-invariant factors", after=cse),
-    Pass(simplify, "carries that lost their other readers are constant now", after=dce),
-    Pass(cse, "hoisted ops repeat ops before the loop", after=licm),
-    Pass(merge_stores, "an adjoint clears an element and adds to it again", after=cse),
-    Pass(drop_dead_stores, "dead stores are visible once elements are written once",
-         after=merge_stores),
-    Pass(dce, "folding has left operands behind", after=simplify),
-)
 
 ONE_SWEEP = ordered(  # of a gradient, whose two sweeps stay one function
     Pass(fuse_sweeps, "it is known by now what the reverse sweep needs and reads from tapes"),

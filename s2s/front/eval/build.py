@@ -20,6 +20,7 @@ from ...ops.core.record import MemberTuple
 from ...ops.program.checkpoint import Checkpointed
 from ...ops.program.custom_rules import rules_given
 from ...ops.program.effects import has_effects
+from ...transform.cleanup.tables import prepared_callee
 from ..control.recursion import call_recursive
 from ..domain.checkpoint_calls import mark, outline
 from ..domain.frame import Frame, PathEnded, Session
@@ -389,7 +390,8 @@ class Callee:
             raise UnsupportedError(f"{self.name} calls itself", None, "write a loop")
         self.building.add(key)
         try:
-            self.built[key] = _build(self.function, key)
+            built = _build(self.function, key)
+            self.built[key] = replace(built, function=prepared_callee(built.function))
         finally:
             self.building.discard(key)
         return self.built[key]

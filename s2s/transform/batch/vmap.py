@@ -67,6 +67,7 @@ from ...ops.program.custom_rules import Halves, differentiable_arguments, is_rul
 from ...ops.program.outside_writes import write_outside
 from ...ops.program.random import first_draw
 from ..cleanup.inline import inline_all
+from ..cleanup.tables import finished_callee
 
 
 def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
@@ -445,8 +446,8 @@ class BatchedCallee:
         kept, key = _batched.setdefault(lane, {}), (self.flags, tuple(out_axes),
                                                     tuple(v.type for v in values))
         if key not in kept:
-            kept[key] = vmap(lane, [0 if flag else None for flag in self.flags], out_axes,
-                             [v.type for v in values])
+            kept[key] = finished_callee(vmap(lane, [0 if flag else None for flag in self.flags],
+                                             out_axes, [v.type for v in values]))
         return kept[key]
 
     def __eq__(self, other) -> bool:

@@ -37,6 +37,7 @@ from ...ops.core.shape import zeros_of
 from ...ops.program.checkpoint import Rerun
 from ...ops.program.custom_rules import is_ruled
 from ...ops.program.recursive_callee import Recursive
+from ..cleanup.tables import finished_callee
 from ..reverse.adjoint import in_kind
 from ..reverse.custom_rule_calls import tangents_by_rule
 from ..reverse.recursive_adjoint import closed_wrt
@@ -193,8 +194,8 @@ class Tangents:
             return self.recursive_call(op, inputs, wrt)
         function = op.attrs["callee"].function_for(inputs)
         dots, data = [self.dots[op.inputs[k]] for k in wrt], len(inputs) - len(function.captures)
-        callee = Known(jvp(function, wrt,
-                           [k for k in wrt if op.inputs[k] in self.untouched.linear]))
+        callee = Known(finished_callee(
+            jvp(function, wrt, [k for k in wrt if op.inputs[k] in self.untouched.linear])))
         callee = Rerun(callee) if isinstance(op.attrs["callee"], Rerun) else callee
         outs = emit(call, *inputs[:data], *dots, *inputs[data:], callee=callee)
         return self.called(op, outs)

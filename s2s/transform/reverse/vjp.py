@@ -20,6 +20,7 @@ from ...ir.reemit import rebuild
 from ...ir.types import Scalar, carries_derivative, with_own_extents
 from ...ops.core.control import types_for_caller
 from ...ops.program.recursive_callee import Recursive
+from ..cleanup.tables import finished_callee
 from ..stabilise import stabilised
 from ..stabilise.square_roots import drop_marks, without_marks
 from .adjoint import Adjoint, drop_unread
@@ -120,21 +121,28 @@ def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool 
     rear = Block([], block.ops[count:], x_bars)
     drop_unread(rear)
     read = [v for v in free_values(rear) if v not in set(seeds)]
-    constants = [v.op for v in read if v.constant is not MISSING]
-    arguments = [k for k, p in enumerate(params) if p in read]
-    kept = [v for v in read if v not in set(params) and v.constant is MISSING]
-    front = Block(params, block.ops[:count], [*ys, *kept])
-    drop_unread(front)
-    rear.ops = constants + rear.ops
-    rear.params = [*(params[k] for k in arguments), *kept, *seeds]
+    rear.ops = [v.op for v in read if v.constant is not MISSING] + rear.ops
+    read = [*(p for p in params if p in read),
+            *(v for v in read if v not in set(params) and v.constant is MISSING)]
+    rear.params = [*read, *seeds]
     docs = docs_of(function)
-    forward = Function(f"{function.name}_fwd", front, function.source, docs[0],
-                       len(front.yields) != 1)
+    types = {v: with_own_extents(v.type, f"<saved {k}>") for k, v in enumerate(read)
+             if v in shapeless and v not in set(params)}
     backward = Function(f"{function.name}_{suffix}", rear, function.source, docs[1],
                         len(rear.yields) != 1)
-    loose = frozenset(k for k, v in enumerate(kept) if v in shapeless)
-    types = {kept[k]: with_own_extents(kept[k].type, f"<saved {k}>") for k in loose}
-    forward = rebuild(forward, rule=drop_marks)  # separate: they share no values
-    backward = rebuild(backward, [types.get(p, p.type) for p in rear.params], drop_marks)
+    backward = finished_callee(rebuild(backward, [types.get(p, p.type) for p in rear.params],
+                                       drop_marks))
+    needed = set(free_values(Block([], backward.block.ops, backward.results)))
+    used = [k for k, p in enumerate(backward.params[:len(read)]) if p in needed]
+    backward.block.params = [*(backward.params[k] for k in used), *backward.params[len(read):]]
+    read = [read[k] for k in used]
+    arguments = [k for k, p in enumerate(params) if p in read]
+    kept = read[len(arguments):]
+    loose = frozenset(k for k, v in enumerate(kept) if v in types)
+    front = Block(params, block.ops[:count], [*ys, *kept])
+    drop_unread(front)
+    forward = Function(f"{function.name}_fwd", front, function.source, docs[0],
+                       len(front.yields) != 1)
+    forward = finished_callee(rebuild(forward, rule=drop_marks))  # they share no values
     wrt = [function.params.index(x) for x in second.reached]
     return Halves(forward, backward, forward.results[len(ys):], arguments, wrt, loose)
