@@ -541,11 +541,11 @@ def types_for_caller(callee, call_op: Op, values: Sequence[Value]) -> list[Type]
     return [_translated(v.type, known) for v in values]
 
 
-def _known_to_caller(*pairs: tuple[Sequence[Value], Sequence[Value]]) -> dict[str, object]:
+def _known_to_caller(*pairs: tuple[Sequence[Value], Sequence[Value]]) -> dict:
     """The substitution of a callee's symbols, from values of the callee and the caller's values for
     them.
     """
-    known: dict[str, object] = {}
+    known: dict = {}
     for inner, outer in pairs:
         for mine, theirs in zip(inner, outer):
             _match(mine.type, theirs.type, known)
@@ -557,8 +557,8 @@ def _match(inner: Type, outer: Type, known: dict) -> None:
     match inner, outer:
         case Array(_, dims), Array(_, others) if len(dims) == len(others):
             for dim, other in zip(dims, others):
-                if isinstance(dim, Extent) and not dim.offset:
-                    known.setdefault(dim.symbol, other)
+                if isinstance(dim, Extent):
+                    known.setdefault((dim.symbol, dim.offset), other)
         case Unknown(str() as shape, _), Unknown(other, _):
             known.setdefault(f"shape {shape}", other)
         case Tuple(items), Tuple(others) if len(items) == len(others):
@@ -580,21 +580,28 @@ def _translated(type: Type, known: dict) -> Type:
 
 
 def _translated_dim(dim, known: dict):
-    """The callee's extent in the caller's symbols; max(max(n - 2, 0) - 1, 0) is max(n - 3, 0)."""
+    """The callee's extent in the caller's symbols."""
     if not isinstance(dim, Extent):
         return dim
-    base = known.get(dim.symbol)
-    if base is not None and not dim.offset:
-        return base
-    if isinstance(base, int):
-        return max(base + dim.offset, 0)
-    if isinstance(base, Extent) and dim.offset < 0 and base.offset <= 0:
-        return replace(base, offset=base.offset + dim.offset)
-    key = f"{dim.symbol} {dim.offset}"
+    key = dim.symbol, dim.offset
     if key not in known:
-        new = fresh_extent()
-        known[key] = Extent(new.symbol, 0, dim.may_be_one)
+        known[key] = _shorter_extent(dim, known)
     return known[key]
+
+
+def _shorter_extent(dim: Extent, known: dict):
+    """The extent `dim` of a callee by one that the caller knows: max(max(n - 2, 0) - 1, 0) is
+    max(n - 3, 0).
+    """
+    for key, base in known.items():
+        if not isinstance(key, tuple) or key[0] != dim.symbol:
+            continue
+        less = dim.offset - key[1]
+        if isinstance(base, int) and (less < 0 and key[1] <= 0 or not key[1]):
+            return max(base + less, 0)
+        if isinstance(base, Extent) and less < 0 and base.offset <= 0 and key[1] <= 0:
+            return replace(base, offset=base.offset + less)
+    return Extent(fresh_extent().symbol, 0, dim.may_be_one)
 
 
 call = define("call", evaluate=None, infer=_infer_call,
