@@ -369,6 +369,7 @@ seed_record = define(
     "rng.seed", evaluate=lambda rng, seed: rng.seed(seed) or (), infer=lambda rng, seed: [],
     syntax=lambda rng, seed: ast.Call(ast.Attribute(rng, "seed", ast.Load()), [seed], []),
     pure=False, vjp=no_vjp, jvp=no_jvp, native="python", contiguous="operands")
+MAKE_GENERATORS = (default_rng_record, random_state_record)
 randint = _draw("randint", 2, INT, "int64", native=False)
 
 

@@ -36,6 +36,7 @@ from ...ir.reemit import clone, emit_block, emit_op
 from ...ir.types import (
     Array,
     Extent,
+    Generator,
     Scalar,
     Static,
     Tape,
@@ -65,7 +66,7 @@ from ...ops.core.shape import extent_of, length, shaped_like
 from ...ops.program.checkpoint import Rerun
 from ...ops.program.custom_rules import Halves, differentiable_arguments, is_ruled
 from ...ops.program.outside_writes import write_outside
-from ...ops.program.random import first_draw
+from ...ops.program.random import MAKE_GENERATORS, first_draw
 from ..cleanup.inline import inline_all
 from ..cleanup.tables import finished_callee
 
@@ -84,11 +85,6 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
     if any(op.name == "call" and has_results_of_unknown_length(op) for op in walk(function.block)):
         # its results may be ragged: analysis/divergence.py, Note [Ragged values]
         function = inline_all(function)
-    draw = first_draw(function)
-    if draw is not None:
-        raise UnsupportedError("vmap of a function that draws from a generator: lanes would take "
-                               "turns", draw.line, "draw before the call, and pass what was drawn "
-                               "with an axis for the lanes")
     if each_writes:
         require_no_turns(function)
     axes = [*in_axes, *[None] * (len(function.params) - len(in_axes))]
@@ -107,7 +103,10 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
         types = [p.type if axis is None else batched_type(p.type, extent, axis)
                  for p, axis in zip(function.params, axes)]
     types = [*types, *(p.type for p in function.params[len(types):])]
-    return Batched(function, Lanes(function, roots, each_writes)).function(types, axes, out_axes)
+    lanes = Lanes(function, roots, each_writes)
+    if first_draw(function) is not None:
+        require_one_draw(function, lanes)
+    return Batched(function, lanes).function(types, axes, out_axes)
 
 
 def require_no_turns(function: Function) -> None:
@@ -118,6 +117,45 @@ def require_no_turns(function: Function) -> None:
                 "vmap of a function that writes to an object outside what it has read there: each "
                 "lane would go on from the one before", op.line,
                 "return the new value of each lane, and write after the call")
+
+
+# Note [Draws in lanes]
+# What a lane draws from a generator that it has made itself, from a seed that does not differ, is
+# what every lane draws: it is drawn once.  So are the draws of a primal whose directions are the
+# lanes, from whatever generator: a Jacobian is one evaluation.  Otherwise lanes would take turns:
+# the second would draw what follows the draws of the first.
+# Considered: to draw for all lanes at once where a program draws once; it would still refuse the
+# next program, which draws twice, as those are draws in another order.
+
+
+def require_one_draw(function: Function, lanes: Lanes) -> None:
+    """Refuse draws in which lanes would take turns.  Note [Draws in lanes]."""
+
+    def visit(block: Block, own: set[Value] | None) -> None:
+        """Look at a block; `own` are the generators that a lane has made, if it runs by lane."""
+        by_lane = set(lanes.run_by_lane(block)) if own is None else set(block.ops)
+        made = set() if own is None else own
+        for op in block.ops:
+            alone = op in by_lane
+            if alone and op.record in MAKE_GENERATORS:
+                made.add(op.output)
+            if first_draw(Function("", Block([], [op], []))) is not None and not op.blocks:
+                drawn = [x for x in op.inputs if isinstance(x.type, Generator)]
+                shared = [x for x in drawn if x not in made]
+                if (alone and shared or lanes.each_writes and any(
+                        x.op is None or x.op.record not in MAKE_GENERATORS for x in shared)):
+                    raise _taking_turns(op)
+            for inner in op.blocks:
+                visit(inner, made if alone else None)
+
+    visit(function.block, None)
+
+
+def _taking_turns(op: Op) -> UnsupportedError:
+    return UnsupportedError(
+        "vmap of a function that draws from a generator: lanes would take turns", op.line,
+        "draw before the call, and pass what was drawn with an axis for the lanes; or make the "
+        "generator in the function, from a seed, if all lanes shall draw the same")
 
 
 AS_MANY = "give all batched arguments equally many lanes"
