@@ -319,6 +319,91 @@ def test_lanes(f):
     np.testing.assert_allclose(found, right, rtol=1e-12)
 
 
+def swapped(swaps: int):
+    """A function that swaps two names this many times, each time under another condition."""
+    lines = ["def f(x):", "    c, d = x * 1.0, x * 2.0"]
+    for k in range(swaps):
+        lines += [f"    c, d = (c, d) if x[{k % 3}] > {0.3 - 0.17 * k} else (d, c)",
+                  f"    c[{k % 3}] += x[1]"]
+    lines.append("    return np.sum(c**2) + np.sum(d**3)")
+    return s2s.from_source("\n".join(lines) + "\n", {"np": np})
+
+
+def of_three(x):
+    a, b, c = x * 1.0, x * 2.0, x * 3.0
+    if x[0] > 0:
+        a, b = b, a
+    a[0] += x[1]
+    if x[1] > 0:
+        b, c = c, b
+    b[1] += x[2]
+    if x[2] > 0:
+        a, c = c, a
+    c[2] *= x[1]
+    if x[0] > x[1]:
+        a, b, c = c, a, b
+    a[1:] += x[2]
+    if x[0] + x[2] > 1:
+        a, b = b, a
+    b[1] += x[2]
+    return np.sum(a**2) + np.sum(b**3) + c @ a
+
+
+def best_of_three(x):
+    a, b, c = x * 1.0, x * 2.0, x * 3.0
+    best = a
+    for other in (b, c, a):
+        if np.sum(other) < np.sum(best):
+            best = other
+        best[0] += x[1]
+        best[1:] *= x[0]
+    return np.sum(a**2) + np.sum(b**3) + c @ a + best[0]
+
+
+class Body:
+    def __init__(self, x, v):
+        self.x, self.v = x, v
+
+
+def objects_swapped_again(x):
+    a, b = Body(x * 1.0, 1.0), Body(x * 2.0, 2.0)
+    for t in (0.1, 0.6, -0.5):
+        if x[0] * x[1] > t:
+            a, b = b, a
+        a.x[0] += x[1] * b.v
+        a.v = np.sum(b.x) * 0.1
+    return np.sum(a.x**2) + np.sum(b.x**3) * a.v + b.v
+
+
+CHOSEN_AGAIN = [of_three, best_of_three, objects_swapped_again]
+
+
+@pytest.mark.parametrize("f", CHOSEN_AGAIN)
+@pytest.mark.parametrize("x", [X, np.array([0.9, 0.4, 0.2])], ids=str)
+def test_choices_of_what_was_chosen(f, x):
+    judge(f, x.copy())
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", CHOSEN_AGAIN)
+def test_compiled_choices_of_what_was_chosen(f):
+    judge(f, X, compiled=True, second=False)
+
+
+@pytest.mark.parametrize("swaps", [2, 5])
+def test_names_that_are_swapped_again(swaps):
+    f = swapped(swaps)
+    judge(f, X)
+    lanes = np.stack([X, X[::-1], 2 * X])
+    right = [s2s.grad(f)(x) for x in lanes]
+    np.testing.assert_allclose(s2s.vmap(s2s.grad(f))(lanes), right, rtol=1e-12)
+
+
+def test_swaps_do_not_double_the_text():
+    few, many = (len(s2s.grad(swapped(n)).lower(X).source) for n in (4, 8))
+    assert many < 3 * few
+
+
 def test_the_text_names_the_choice():
     source = s2s.grad(exchanged).lower(X, 3).source
     assert "which_cur = 0\n" in source

@@ -35,7 +35,7 @@ from ..domain.frame import (
     like,
 )
 from ..domain.functions import ConditionalFunction, ConditionalObject, FunctionValue
-from ..domain.heap import UNSURE, Cell, Container, insider
+from ..domain.heap import UNSURE, Cell, Container, flat_choice, insider
 from ..domain.optional import Maybe, assume, resolve_optional
 from ..values.exceptions import map_leaves
 from ..values.lists import as_list, line_site
@@ -538,7 +538,7 @@ class Join:
             fixed = first.is_fixed and second.is_fixed
             return lambda outputs: replace(
                 arms[0](outputs), place=replace(first, index=outputs[output], is_fixed=fixed))
-        return lambda outputs: Container(a.heap, a.cls, a.factory, choice=(
+        return lambda outputs: Container(a.heap, a.cls, a.factory, choice=flat_choice(
             self.condition, *(arm(outputs) for arm in arms)))
 
     def _members(self, x: Container, side: int) -> dict:

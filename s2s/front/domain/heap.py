@@ -29,6 +29,7 @@ from ...ir.types import Array, List, Static, Tuple, Type, Unknown
 from ...library.containers import Deque, Set
 from ...ops.arrays.index import setitem
 from ...ops.core.control import if_, packed, tape_push
+from ...ops.core.elementwise import not_
 from ...ops.core.record import value
 from ...ops.program.list_ops import list_join, new_list
 from .item_places import Place
@@ -261,6 +262,48 @@ def _held(binding, seen: set) -> Iterator[Cell | Container]:
                     yield from _held(member, seen)
 
 
+def flat_choice(condition: Value, x: Cell | Container, y: Cell | Container) -> tuple:
+    """Return the choice of `x` where the condition holds, and of `y` elsewhere.
+
+        c, d = (p, q) if s else (q, p)        c = p if s else q
+        c = c if t else d                     c = p if (s if t else not s) else q
+
+    Where both may be one of the same cells, one condition for each of these decides: the choices
+    of a name that is swapped again and again would otherwise nest, and double each time.
+    """
+    first, second = members_of_choice(x), members_of_choice(y)
+    members = list(dict.fromkeys([*first, *second]))
+    if len(members) == len(first) + len(second) or len(members) == 1:
+        return condition, x, y
+    rest = members[-1]
+    for member in reversed(members[:-1]):
+        holds = if_(condition, lambda: [_chooses(x, member)], lambda: [_chooses(y, member)])[0]
+        choice = holds, member, rest
+        rest = (Cell(choice=choice) if isinstance(x, Cell)
+                else Container(x.heap, x.cls, x.factory, choice=choice))
+    return choice
+
+
+def members_of_choice(cell: Cell | Container) -> list[Cell | Container]:
+    """Return the cells, each once, of which `cell` is one: itself, if no condition chooses it."""
+    if cell.choice is None:
+        return [cell]
+    return list(dict.fromkeys(x for arm in cell.choice[1:] for x in members_of_choice(arm)))
+
+
+def _chooses(cell: Cell | Container, member: Cell | Container) -> Value:
+    """Return whether a cell that may be a choice is `member`."""
+    if member not in members_of_choice(cell) or cell.choice is None:
+        return value(cell is member)
+    condition, first, second = cell.choice
+    if first is member and member not in members_of_choice(second):
+        return condition
+    if second is member and member not in members_of_choice(first):
+        return not_(condition)
+    return if_(condition, lambda: [_chooses(first, member)],
+               lambda: [_chooses(second, member)])[0]
+
+
 class Heap:
     """The current content of each cell."""
 
@@ -350,10 +393,10 @@ class Heap:
         if x is y:
             return x
         if isinstance(x, Container) and isinstance(y, Container) and x.cls is y.cls:
-            return Container(self, x.cls, x.factory, choice=(condition, x, y))
+            return Container(self, x.cls, x.factory, choice=flat_choice(condition, x, y))
         if isinstance(x, Cell) and isinstance(y, Cell):
             if all(isinstance(self.type_of(cell), Array) for cell in (x, y)):
-                return Cell(choice=(condition, x, y))
+                return Cell(choice=flat_choice(condition, x, y))
         elif isinstance(x, tuple) and isinstance(y, tuple) and len(x) == len(y):
             items = [self.chosen(condition, a, b) for a, b in zip(x, y)]
             return x._make(items) if hasattr(x, "_make") else tuple(items)
@@ -370,7 +413,7 @@ class Heap:
 
     def choose(self, condition: Value, a: Cell, b: Cell, content: Value) -> Cell:
         """A cell for `a if condition else b`, with current Value `content`."""
-        cell = Cell(choice=(condition, a, b))
+        cell = Cell(choice=flat_choice(condition, a, b))
         self.seen[cell] = (self._state(cell), content)
         return cell
 
