@@ -11,8 +11,11 @@ call of the function that it implements is the op of that function, so that it c
 op for some arguments and leave it the rest.  What the text cannot say is declared beside it:
 
     arrays="p x"     NumPy takes a list or a tuple that is given there for an array
+    ranks="x"        the text asks for its number of axes, so that this must be known, too
     static="axis"    it must be known when code is generated
-    as_ufunc=True    results have the dtypes that this ufunc gives them
+    as_ufunc=True    results have the dtypes that the ufunc gives them
+
+Local names become names in generated code, but for those that begin with an underscore.
 
 A function of a module that may not be there, or not yet be imported, is written "module:name".
 Arguments that s2s does not support are refused by NotImplementedError("s2s: what: what instead").
@@ -32,6 +35,7 @@ class Declaration:
     implemented: tuple  # functions, or "module:name"
     method: str = ""  # the method of all ufuncs that it implements, given the ufunc first
     arrays: frozenset[str] = frozenset()
+    ranks: frozenset[str] = frozenset()
     static: frozenset[str] = frozenset()
     as_ufunc: bool = False
 
@@ -39,14 +43,15 @@ class Declaration:
 DECLARED: list[Declaration] = []
 
 
-def implements(*functions, method: str = "", arrays: str = "", static: str = "",
+def implements(*functions, method: str = "", arrays: str = "", ranks: str = "", static: str = "",
                as_ufunc: bool = False) -> Callable:
     """Declare that the decorated function implements these functions, or this method of every ufunc
-    of two operands; `arrays` and `static` are names of parameters.
+    of two operands; `arrays`, `ranks` and `static` are names of parameters.
     """
     def declare(function: Callable) -> Callable:
-        DECLARED.append(Declaration(function, functions, method, frozenset(arrays.split()),
-                                    frozenset(static.split()), as_ufunc))
+        DECLARED.append(Declaration(
+            function, functions, method, *(frozenset(names.split())
+                                           for names in (arrays, ranks, static)), as_ufunc))
         return function
 
     return declare

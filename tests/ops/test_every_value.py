@@ -14,7 +14,7 @@ import pytest
 import s2s
 from s2s import pipeline
 from s2s.errors import S2SError
-from s2s.front.eval import numpy_calls, sequence_calls  # noqa: F401  which enter functions
+from s2s.front.eval import composites, sequence_calls  # noqa: F401  which enter functions
 from s2s.front.eval.python_builtins import BUILTINS
 from s2s.ir.interpret import interpret
 from s2s.ops.core.record import FUNCTIONS

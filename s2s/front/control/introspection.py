@@ -33,6 +33,7 @@ from ..values.objects import class_of, found_in
 UNSET = object()  # the default is missing
 OF_NUMBERS = {"int64": int, "float64": float, "complex128": complex}
 NUMBERS = (np.ndarray, float, int)  # candidate classes where nothing is known
+ALL_NUMBERS = (*NUMBERS, bool, complex, *{kind for kind in np.sctypeDict.values()})
 
 
 def classes_of(frame: Frame, binding) -> tuple[type, ...] | None:
@@ -88,8 +89,11 @@ def answer(frame: Frame, node: gast.AST, binding, question: Callable[[type], boo
     """The common answer to `question` over the possible classes of a binding."""
     found = classes_of(frame, binding)
     if found is None:
-        if isinstance(_type_of_data(frame, binding), Unknown) and all(map(question, NUMBERS)):
-            return True
+        if isinstance(_type_of_data(frame, binding), Unknown):
+            if all(map(question, NUMBERS)):
+                return True
+            if not any(map(question, ALL_NUMBERS)):
+                return False
         raise frame.refuse(f"{what} of a value whose type is known only at a call", node,
                            "call the function first, or annotate the parameter")
     answers = {bool(question(kind)) for kind in found}

@@ -168,6 +168,8 @@ class Frame:
     place: Line | None = None  # the user's line, where the body is s2s's own
     # the entry of BUILTINS that it is; what it implements is an op inside: library/declarations.py
     meaning: Callable | None = None
+    # the values of the program's that it was given, which it does not name
+    foreign: frozenset = frozenset()
 
     def __post_init__(self):
         self.outline = outline_of(self.node, self.body)
@@ -225,6 +227,8 @@ class Frame:
         """The name in generated code of a value bound to `name`."""
         if name.startswith(BOUND[:7]):
             return f"{label}_bound" if (label := self.label(name[7:-1])) else ""
+        if self.place is not None and name.startswith("_"):  # as its function wants it
+            return ""
         return "" if name in self.outline.temporaries or not name.isidentifier() else name
 
     # ------------------------------------------------------------------------------------ bindings
@@ -239,8 +243,19 @@ class Frame:
         if BOUND.format(name) in self.env:
             self.env[BOUND.format(name)] = True
         if (content is not None and not content.name and content.op is not None
-            and not bound_already):
+            and not bound_already and content not in self.foreign):
             content.name = self.label(name)
+
+    def values_in(self, bindings) -> Iterator[Value]:
+        """The Values in bindings, also of the members of tuples and lists."""
+        left = list(bindings)
+        for binding in left:
+            members = (binding if isinstance(binding, (tuple, list))
+                       else self.heap.items(binding) if isinstance(binding, Cell) else None)
+            if members is not None:
+                left += members
+            elif (content := self.peek(binding)) is not None:
+                yield content
 
     def peek(self, binding) -> Value | None:
         """The up-to-date Value of a leaf, or None."""

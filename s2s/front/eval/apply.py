@@ -174,7 +174,7 @@ def _apply_wrapper(frame: Frame, function, args: list, keywords: dict, node: gas
         case "class", inner:
             return apply(frame, inner, args, keywords, node)
         case "elements", inner:
-            return BUILTINS[np.vectorize](frame, node, inner).run(frame, node, *args, **keywords)
+            return _apply_vectorized(frame, [inner], {}, args, keywords, node)
     if (drawn := _drawn_from(function)) is not None:
         rng, name = drawn
         return apply_generator_method(frame, frame.outside(rng(), rng, "np_random"), name, args,
@@ -199,9 +199,9 @@ def _apply_wrapper(frame: Frame, function, args: list, keywords: dict, node: gas
         case ConditionalObject():
             return with_either(frame, function, lambda f: apply(frame, f, args, keywords, node))
         case np.vectorize():
-            return BUILTINS[np.vectorize](frame, node, function.pyfunc, function.otypes, None,
-                                          function.excluded, False,
-                                          function.signature).run(frame, node, *args, **keywords)
+            options = {name: getattr(function, name)
+                       for name in ("otypes", "excluded", "signature")}
+            return _apply_vectorized(frame, [function.pyfunc], options, args, keywords, node)
         case functools.partial():
             given, named = _parts(frame, function)
             return apply(frame, function.func, [*given, *args], {**named, **keywords}, node)
@@ -217,6 +217,12 @@ def _apply_wrapper(frame: Frame, function, args: list, keywords: dict, node: gas
         case type() if is_users(function):
             return instantiate(frame, function, args, keywords, node)
     return NOTHING
+
+
+def _apply_vectorized(frame: Frame, given: list, options: dict, args: list, keywords: dict,
+                      node: gast.AST):
+    """A call of np.vectorize(*given, **options)."""
+    return apply(frame, apply(frame, np.vectorize, given, options, node), args, keywords, node)
 
 
 def _without_optional(frame: Frame, function, args: list, keywords: dict, node: gast.AST) -> list:
@@ -983,7 +989,8 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
 
     def activation(definition, body, names):
         inner = Frame(definition, body, outer.source, frame.session, outer.globals, outer.closure,
-                      outer, frame)
+                      outer, frame, place=outer.place, meaning=outer.meaning,
+                      foreign=outer.foreign)
         borrowed = borrow(inner, node)
         result = run(inner, {**bindings, **names}, node)
         for name in borrowed:

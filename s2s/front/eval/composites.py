@@ -17,10 +17,10 @@ from ...errors import TypeMismatchError
 from ...ir.builder import current
 from ...ir.types import Scalar, Type
 from ...lazy_import import Named
-from ...library import numpy_functions  # noqa: F401  declares its functions
+from ...library import numpy_functions, questions  # noqa: F401  declares its functions
 from ...library.declarations import DECLARED, Declaration
 from ...ops.core.cast import as_dtype
-from ...ops.core.record import FUNCTIONS, dtype_of
+from ...ops.core.record import FUNCTIONS, dims_of, dtype_of, rank
 from ..domain.frame import Frame
 from ..values.lists import is_list
 from .apply import apply, in_place
@@ -46,12 +46,16 @@ def meaning_of(declared: Declaration, *given) -> Callable:
     `given` come first.
     """
     signature = inspect.signature(declared.function)
+    title = _title(declared, *given)
     variadic = [p.name for p in signature.parameters.values() if p.kind is p.VAR_POSITIONAL]
 
     def fitted(frame: Frame, node, name: str, x):
         if name in declared.arrays:
             x = (tuple(as_array(frame, node, each) for each in x) if name in variadic
                  else as_array(frame, node, x))
+        if name in declared.ranks and rank(frame.value(as_array(frame, node, x))) is None:
+            raise frame.refuse(f"{title} of an array of unknown rank", node,
+                               "call the function once")
         return frame.static(x, f"{name}=", node) if name in declared.static else x
 
     def meaning(frame: Frame, node, *args, **keywords):
@@ -63,9 +67,10 @@ def meaning_of(declared: Declaration, *given) -> Callable:
         return (_with_dtypes(frame, node, declared.implemented[0], args, found)
                 if declared.as_ufunc else found)
 
-    own = inspect.signature(meaning).parameters
-    parameters = list(signature.parameters.values())[len(given):]
-    meaning.__signature__ = inspect.Signature([own["frame"], own["node"], *parameters])
+    first = [p.replace(kind=p.POSITIONAL_ONLY)
+             for p in list(inspect.signature(meaning).parameters.values())[:2]]
+    meaning.__signature__ = inspect.Signature(
+        [*first, *list(signature.parameters.values())[len(given):]])
     return meaning
 
 
@@ -97,8 +102,32 @@ def _kind_of(type: Type):
             and dtype.kind != "b" else dtype)
 
 
+def _title(declared: Declaration, *given) -> str:
+    """The name of the function that is implemented, for a person: np.linalg.svd, np.add.reduce."""
+    first = next(iter(declared.implemented), None)
+    if isinstance(first, str):
+        return first.replace(":", ".").replace("numpy.", "np.").replace("numpy", "np")
+    if first is None:
+        return f"np.{given[0].__name__}.{declared.method}" if given else declared.method
+    module = (getattr(first, "__module__", None) or "np").replace("numpy", "np")
+    return f"{module}.{getattr(first, '__name__', declared.function.__name__)}"
+
+
 def _function_named(name: str) -> Callable:
     return Named(*name.split(":")).function
+
+
+# ------------------------------------------------------------------------------------- questions
+
+
+def _may_be_empty(frame: Frame, node, x, axis=0) -> bool:
+    dims = dims_of(frame.value(x).type)
+    n = dims[frame.static(axis, "axis=", node)] if dims else 0
+    return n == 0 if isinstance(n, int) else n.least == 0
+
+
+def _is_known(frame: Frame, node, x) -> bool:
+    return frame.is_static(x)
 
 
 # ------------------------------------------------------------------------------------- the table
@@ -125,3 +154,4 @@ class _Reader:
 
 
 BUILTINS.more = _Reader()
+BUILTINS.update({questions.may_be_empty: _may_be_empty, questions.is_known: _is_known})

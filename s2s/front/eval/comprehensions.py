@@ -124,7 +124,8 @@ def _run(frame: Frame, node, kind: str, source, start):
                            node, "write the comprehension as a loop")
     definition = _definition(node, kind)
     inner = Frame(definition, definition.body, frame.source, frame.session, frame.globals,
-                  frame.closure, frame, frame, place=frame.place, meaning=frame.meaning)
+                  frame.closure, frame, frame, place=frame.place, meaning=frame.meaning,
+                  foreign=frame.foreign)
     borrowed = borrow(inner, node) if frame.session.active in (None, frame) else ()
     inner.borrowed |= frozenset(named)  # bound already, or by the comprehension
     flags = [each for name in named for each in (name, BOUND.format(name))]

@@ -466,19 +466,6 @@ def _ndenumerate(frame: Frame, node, source):
     return Iterable(get, places.bounds, places.trips, held=(source,))
 
 
-def _ix(frame: Frame, node, *sequences):
-    """np.ix_(rows, columns): each along an axis of its own."""
-    arrays = [apply(frame, np.asarray, [x], {}, node) for x in sequences]
-    arrays = [
-        apply(frame, np.flatnonzero, [x], {}, node)
-        if getattr(frame.value(x).type, "dtype", "") == "bool" else x for x in arrays
-    ]
-    return tuple(
-        apply(frame, np.reshape, [x, tuple(-1 if j == k else 1
-                                           for j in range(len(arrays)))], {}, node)
-        for k, x in enumerate(arrays))
-
-
 def _choices(known: Callable, run_time: dict[int, Callable]) -> Callable:
     """combinations, permutations: of static members at compile time, of others as loops."""
 
@@ -650,27 +637,6 @@ def _cycle(frame: Frame, node, source):
                     (0, ENDLESS, 1), held=(items,))
 
 
-def _as(function: Callable) -> Callable:
-    """A ufunc's method (reduce, accumulate ...) as `function`, along the first axis by default."""
-    return lambda frame, node, x, axis=0, **more: apply(frame, function, [x], {
-        "axis": axis,
-        **more
-    }, node)
-
-
-def _running(function: Callable) -> Callable:
-
-    def accumulate(frame: Frame, node, x, axis=0):
-        if not frame.is_static(axis) or frame.static(axis, "an axis") != 0:
-            raise frame.refuse(
-                f"np.{function.__name__}.accumulate along another axis than the first", node,
-                "transpose before and after")
-        return call_library(frame, node, library.running, apply(frame, np.asarray, [x], {}, node),
-                            function)
-
-    return accumulate
-
-
 BUILTINS.update({
     **OPERATORS, library.finite_sum: _finite_sum,
     library.by_keys: _by_keys,
@@ -695,7 +661,6 @@ BUILTINS.update({
     itertools.islice: _islice,
     np.ndindex: _ndindex,
     np.ndenumerate: _ndenumerate,
-    np.ix_: _ix,
     itertools.chain: _chain,
     itertools.chain.from_iterable: _chain_from,
     itertools.product: _product,
@@ -725,16 +690,6 @@ BUILTINS.update({
     heapq.heappushpop: inlined(library.heap_push_pop),
     heapq.nlargest: inlined(library.largest),
     heapq.nsmallest: inlined(library.smallest),
-    np.add.reduce: _as(np.sum),
-    np.multiply.reduce: _as(np.prod),
-    np.maximum.reduce: _as(np.max),
-    np.minimum.reduce: _as(np.min),
-    np.logical_and.reduce: _as(np.all),
-    np.logical_or.reduce: _as(np.any),
-    np.add.accumulate: _as(np.cumsum),
-    np.multiply.accumulate: _as(np.cumprod),
-    np.maximum.accumulate: _running(np.maximum),
-    np.minimum.accumulate: _running(np.minimum),
     math.prod: _prod,
     math.fsum: _fsum,
     math.isclose: _isclose,

@@ -39,6 +39,8 @@ def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
         lend(caller)
     for name, binding in bindings.items():
         inner.env[name] = binding
+    if inner.place is not None:  # a function of s2s's own
+        inner.foreign |= frozenset(inner.values_in(bindings.values()))
     inner.session.taken.update(parameter_names(inner.node))
     before, inner.session.active = inner.session.active, inner
     try:

@@ -7,27 +7,20 @@ is one test, and a loop needs no branch that raises.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 
 import numpy as np
 
-from ...ir.graph import MISSING
+from ...ir.graph import MISSING, Value
 from ...ir.types import Array
+from ...library.numpy_functions import index_within, within_axes, within_bounds
 from ..core.define_elementwise import builtin_syntax
+from ..core.elementwise import bitwise_and, less, less_equal
 from ..core.raise_conditions import Raises
-from ..core.record import FUNCTIONS, RECORDS, Record, define
-
-
-def within_bounds(k, is_inside):
-    if not np.all(is_inside):
-        raise ValueError("index is out of bounds for array")
-    return k
-
-
-def within_axes(k, is_inside):
-    if not np.all(is_inside):
-        raise ValueError("invalid entry in coordinates array")
-    return k
+from ..core.record import FUNCTIONS, RECORDS, Record, define, dims_of, numpy_function, value
+from ..core.shape import members, shape_giver
 
 
 def within_one(q, is_inside):
@@ -71,3 +64,23 @@ def _check(check: Callable) -> Record:
 CHECKS = {check: _check(check)
           for check in (within_bounds, within_axes, within_one, within_hundred)}
 FUNCTIONS.update(CHECKS)  # for calls of a check by its name
+
+
+@numpy_function(index_within)
+def _index_within(k: Value, dims: Value) -> Value:
+    """k, an index of the flattened array of these lengths."""
+    lengths = members(value(dims)) or []
+    if _is_found_in(k, lengths):
+        return k
+    size = functools.reduce(operator.mul, lengths, 1)
+    return CHECKS[within_bounds](k, bitwise_and(less_equal(0, k), less(k, size)))
+
+
+def _is_found_in(k: Value, lengths: list[Value]) -> bool:
+    """Whether a search has found this index in an array of these lengths."""
+    op = k.op
+    if op is None or not op.record.finds or op.attrs["axis"] is not None:
+        return False
+    x, giver = op.inputs[0], shape_giver(tuple(lengths))
+    return giver is x or dims_of(x.type) == tuple(
+        dims_of(giver.type) if giver is not None else [n.constant for n in lengths])

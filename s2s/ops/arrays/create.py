@@ -244,6 +244,7 @@ def _own_dtype(x: Value, dtype) -> str | None:
 
 @numpy_function(np.zeros_like, always_array=True)
 def zeros_like(a: Value, dtype=None) -> Value:
+    rank(a)  # of an array, to which a list is converted
     dtype = _own_dtype(a, dtype) or dtype_of(a.type) or "float64"
     return (value(np.dtype(dtype).type(0)) if isinstance(a.type, Scalar)
             else zeros_like_record(a, dtype=dtype))
@@ -251,6 +252,7 @@ def zeros_like(a: Value, dtype=None) -> Value:
 
 @numpy_function(np.ones_like, always_array=True)
 def ones_like(a: Value, dtype=None) -> Value:
+    rank(a)
     return ones_like_record(a, dtype=_own_dtype(a, dtype))
 
 

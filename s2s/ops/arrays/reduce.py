@@ -579,7 +579,7 @@ def _parts(x: Value) -> list[Value]:
 @numpy_function(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False) -> Value:
     """np.linalg.norm: vector norms, and for matrices the Frobenius norm (the others:
-    front/eval/numpy_calls.py).
+    library/numpy_functions.py).
     """
     x, ord, axis, keepdims = as_array(x), static(ord, "ord"), static_axis(axis), static(keepdims)
     vector = rank(x) == 1 or isinstance(axis, int)
