@@ -1,132 +1,212 @@
-"""Strings that a loop changes: the states of machines, the kinds of events."""
+"""Strings that a run picks: characters of sequences, names in lists, keys of dicts."""
 
 import numpy as np
 import pytest
-from judge import judge
+from differences import STEP
 
 import s2s
 
-X = np.array([0.3, 0.9, 0.4, 1.2, 0.1])
+P = np.array([0.4, 1.2, 0.3, 0.7])
+SEQUENCE = "ACGTTGCA"
+MOVES = ["up", "down", "flat", "up"]
+SCORES = {("A", "A"): 4.0, ("A", "C"): 0.0, ("A", "G"): 0.5, ("A", "T"): -1.0, ("C", "C"): 9.0,
+          ("C", "G"): -3.0, ("C", "T"): -1.5, ("G", "G"): 6.0, ("G", "T"): -2.0, ("T", "T"): 5.0}
 
 
-def state_machine(x):
-    state = "idle"
-    e = 0.0
-    for v in x:
-        if state == "idle":
-            if v > 0.5:
-                state = "run"
-                e += v
-        elif state == "run":
-            e += v * v
-            if v < 0.45:
-                state = "stop"
+def alignment(p, n, a="GATTACA", b="GCATGCU"):
+    match, other, gap = p[0], p[1], p[2]
+    table = np.zeros((len(a) + 1, len(b) + 1))
+    table[:, 0] = gap * np.arange(len(a) + 1)
+    table[0, :] = gap * np.arange(len(b) + 1)
+    for i in range(1, len(a) + 1):
+        for j in range(1, len(b) + 1):
+            score = match if a[i - 1] == b[j - 1] else -other
+            table[i, j] = np.logaddexp(np.logaddexp(table[i - 1, j - 1] + score,
+                                                    table[i - 1, j] + gap), table[i, j - 1] + gap)
+    return table[-1, -1]
+
+
+def folding(p, n):
+    energy = 0.0
+    for i in range(n):
+        for j in range(i + 1, n):
+            if SEQUENCE[i] == "A" and SEQUENCE[j] in "CG":
+                energy += p[0] / (j - i)
+            elif SEQUENCE[i] == SEQUENCE[j]:
+                energy += p[1] ** 2
+            else:
+                energy -= p[2] * p[3]
+    return energy
+
+
+def moves(p, n):
+    x, last = p[0], "none"
+    for k in range(n):
+        move = MOVES[k % 4]
+        if move == "up" and last != "flat":
+            x = x * p[1]
+        elif move == "down":
+            x = x - p[2]
         else:
-            e -= v
-    return e
+            x = np.sin(x) * p[3]
+        last = move
+    return x + (1.0 if last == "up" else 2.0) * p[1]
 
 
-def chosen_by_the_last(x):
-    mode = "a"
-    for v in x:
-        if mode == "a":
-            mode = "b"
-        else:
-            mode = "a"
-    return x[0] ** 2 if mode == "b" else x[1]
+def by_index(p, n):
+    return sum(p["ACGT".index(SEQUENCE[k])] * (k + 1) ** 2 for k in range(n))
 
 
-class Machine:
-    def __init__(self):
-        self.state = "off"
-        self.e = 0.0
-    def step(self, v):
-        if self.state == "off" and v > .5:
-            self.state = "on"
-        elif self.state == "on":
-            self.e = self.e + v * v
-            if v > 1.0:
-                self.state = "off"
+def by_code(p, n):
+    x = 0.0
+    for k in range(n):
+        letter = SEQUENCE[-1 - k]
+        x = 0.5 * x + p[0] * ("AC".count(letter.upper()) + letter.startswith("T")) ** 2
+        if letter.lower() == "g":
+            x += np.cos(p[1])
+    return x
 
 
-def machine(x):
-    m = Machine()
-    for v in x:
-        m.step(v)
-    return m.e + (1.0 if m.state == "on" else x[0])
+def by_key(p, n):
+    weights = {"A": p[0], "C": p[1], "G": p[2], "T": p[3]}
+    x = 0.0
+    for k in range(n):
+        x = 0.5 * x + weights[SEQUENCE[k]] ** 2
+        weights[SEQUENCE[k]] *= 0.9
+    return x + weights["A"] * weights["T"]
 
 
-def until_done(x):
-    state, k, s = "go", 0, 0.0
-    while state != "done":
-        s += x[k] * (2.0 if state == "go" else 3.0)
-        k += 1
-        state = "done" if k == 4 else "slow" if s > 1.0 else state
-    return s * s
+def by_pair(p, n):
+    x = 0.0
+    for k in range(n):
+        a, b = SEQUENCE[k], SEQUENCE[-1 - k]
+        if a > b:
+            a, b = b, a
+        x += np.tanh(SCORES[a, b] * p[k % 4])
+    return x
 
 
-def shown_where_it_raises(x):
-    state = "a"
-    for v in x:
-        if v > 1:
-            state = "b"
-    if state == "c":
-        raise ValueError(f"bad {state}")
-    return x[0] ** 2
+def by_array(p, n):
+    parts = {"up": p * 2.0, "down": np.sin(p), "flat": p[::-1].copy()}
+    for k in range(n):
+        parts[MOVES[k % 4]][k % 3] *= 1.5
+        parts["up" if k % 2 else "down"] += 0.1 * parts[MOVES[k % 3]]
+    return parts["up"] @ parts["down"] + np.sum(parts["flat"])
 
 
-def texts_compared(x):
-    last = "x"
-    n = 0.0
-    for v in x:
-        kind = "big" if v > .5 else "small"
-        if kind != last:
-            n += v
-        last = kind
-        for w in x:
-            if w > v:
-                last = "mid"
-                break
-    return n * x[0]
+def of_there(p, n):
+    known = {"up": p[0], "flat": p[1]}
+    return sum(known[MOVES[k]] if MOVES[k] in known else p[2] for k in range(n))
 
 
-PROGRAMS = [
-    state_machine,
-    chosen_by_the_last,
-    machine,
-    until_done,
-    shown_where_it_raises,
-    texts_compared,
-]
+PROGRAMS = [alignment, folding, moves, by_index, by_code, by_key, by_pair, by_array]
 
 
+def differences(f, x, n):
+    return np.array([(f(x + e, n) - f(x - e, n)) / (2 * STEP) for e in STEP * np.eye(len(x))])
+
+
+@pytest.mark.parametrize("n", [0, 1, 6])
 @pytest.mark.parametrize("f", PROGRAMS)
-def test_words(f):
-    judge(f, X)
+def test_derivatives_are_those_of_differences(f, n):
+    value, slope = s2s.value_and_grad(f)(P.copy(), n)
+    np.testing.assert_allclose(value, f(P.copy(), n), rtol=1e-14)
+    expected = differences(f, P, n)
+    np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(s2s.jacfwd(f)(P.copy(), n), expected, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f", [state_machine, machine, texts_compared])
-def test_words_compiled(f):
-    judge(f, X, compiled=True)
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_compiled_derivatives_are_those_of_differences(f):
+    gradient = s2s.jit(s2s.grad(f))
+    for n in (0, 6):
+        np.testing.assert_allclose(gradient(P.copy(), n), differences(f, P, n), rtol=1e-6,
+                                   atol=1e-8)
 
 
-def names_the_state(x):
-    state = "cold"
-    for v in x:
-        if v > 1:
-            state = "hot"
-    if state != "cold":
-        raise ValueError(f"it is {state}")
-    return x[0]
+def test_a_place_behind_the_end_raises():
+    def f(p, n):
+        return p[0] if SEQUENCE[n] == "A" else p[1]
+
+    assert s2s.value_and_grad(f)(P, -1)[0] == P[0]
+    with pytest.raises(IndexError):
+        s2s.grad(f)(P, len(SEQUENCE))
 
 
-def test_the_word_is_shown():
-    with pytest.raises(ValueError, match="it is hot"):
-        s2s.grad(names_the_state)(X)
+def test_a_key_that_is_not_there_raises():
+    def f(p, n):
+        known = {"A": p[0], "C": p[1]}
+        return sum(known[SEQUENCE[k]] for k in range(n))
+
+    np.testing.assert_array_equal(s2s.grad(f)(P, 2), [1, 1, 0, 0])
+    with pytest.raises(KeyError):
+        s2s.grad(f)(P, 3)
 
 
-def test_a_state_is_a_number_in_generated_code():
-    t = s2s.value_and_grad(state_machine)
-    t(X)
-    assert "if state == 0:" in t.source and "state = 2" in t.source
+def test_a_handler_catches_a_place_behind_the_end():
+    def f(p, n):
+        try:
+            letter = SEQUENCE[n]
+        except IndexError:
+            return p[3] ** 2
+        return p[0] if letter == "A" else p[1]
+
+    for n in (0, 1, 8):
+        np.testing.assert_allclose(s2s.grad(f)(P, n), differences(f, P, n), atol=1e-8)
+
+
+def test_words_with_no_number_in_common_are_compared():
+    def f(p, n):
+        s = 0.0
+        for k in range(n):
+            s = s * p[0] + (p[1] if SEQUENCE[k] == "xyzTGzyx"[k] else p[2])
+        return s
+
+    np.testing.assert_allclose(s2s.grad(f)(P, 8), differences(f, P, 8), rtol=1e-6, atol=1e-8)
+
+
+def bound_in_one_branch(p, n):
+    if n > 0:
+        mode = "B"
+    return p[0] if n > 0 and mode == "B" else 2 * p[1]
+
+
+def why_it_ended(p, n):
+    x, k = p[0], 0
+    while True:
+        if k == n:
+            why = "done"
+            break
+        if x < 0.1:
+            why = "small"
+            break
+        x, k = np.sin(x) * p[1], k + 1
+    return x if why == "done" else 2 * x + p[2]
+
+
+def one_before(p, n):
+    x = p[0]
+    for k in range(n):
+        if k > 0 and last == "A":  # noqa: F821
+            x = x * x + p[1]
+        last = SEQUENCE[k]  # noqa: F841
+    return x
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 30])
+@pytest.mark.parametrize("f", [bound_in_one_branch, why_it_ended, one_before])
+def test_words_bound_on_some_paths(f, n):
+    n = min(n, len(SEQUENCE))
+    np.testing.assert_allclose(s2s.grad(f)(P, n), differences(f, P, n), rtol=1e-6, atol=1e-8)
+
+
+def test_a_word_that_no_trip_has_bound_raises():
+    def f(p, n):
+        for k in range(n):
+            last = SEQUENCE[k]
+        return p[0] if last == "A" else p[1]
+
+    np.testing.assert_array_equal(s2s.grad(f)(P, 1), [1, 0, 0, 0])
+    with pytest.raises(UnboundLocalError):
+        s2s.grad(f)(P, 0)

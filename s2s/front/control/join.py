@@ -13,7 +13,7 @@ from dataclasses import replace
 from ...errors import S2SError, TypeMismatchError
 from ...ir.builder import Builder, current
 from ...ir.graph import MISSING, Block, Value
-from ...ir.types import Array
+from ...ir.types import Array, Undefined
 from ...ops.core.control import if_, make_undefined
 from ...ops.core.record import value
 from ...ops.program.effects import has_effects
@@ -48,6 +48,7 @@ from ..values.strings import (
     is_word,
     with_conditions,
     word,
+    words_of,
 )
 from .choice_cells import ChosenCells
 from .escaping_closures import EscapingClosures
@@ -330,6 +331,12 @@ class Join:
         return lambda outputs: value(known) if isinstance(known, NUMBERS) else known
 
     def _texts(self, a, b, name: str) -> Callable | None:
+        blank = [is_blank(x) for x in (a, b)]
+        words = words_of((b, a)[blank[1]]) if any(blank) else None
+        if words is not None:
+            number = self._pair(*(self._leaf(x, side) if blank[side] else code_of(x, words)
+                                  for side, x in enumerate((a, b))), name)
+            return lambda outputs: word(outputs[number], words)
         if (is_word(a) or is_word(b)) and (words := common_words(a, b)) is not None:
             codes = []
             for arm, x in zip(self.arms, (a, b)):
@@ -679,6 +686,12 @@ def _slice_bounds(part: slice) -> list[str]:
     return [
         name for name, bound in zip(("start", "stop", "step"), _bounds(part)) if bound is not None
     ]
+
+
+def is_blank(binding) -> bool:
+    """Whether nothing is bound yet, or nothing was before a loop that carries the name."""
+    return binding is UNBOUND or (isinstance(binding, Value)
+                                  and isinstance(binding.type, Undefined))
 
 
 def _same_object(a, b) -> bool:

@@ -523,6 +523,9 @@ def _yielded(frame: Frame, binding, end, carried: LoopCarries, name: str) -> lis
             "give it a number or an array before the loop")
     if end is UNBOUND:
         return [make_undefined()]
+    if binding is UNBOUND and words_of(end) is not None and carried.names.get(name) is UNBOUND:
+        carried.names[name] = CarriedWord(UNBOUND, words_of(end))
+        raise RunAgain
     if not _is_carried(end):
         _refuse_functions(name, end)
         raise UnstableCarry(
@@ -570,7 +573,7 @@ def with_maybes(frame: Frame, binding, end):
 class CarriedWord:
     """A string on entry of a loop whose trips set it to one of these words."""
 
-    start: object  # a str or a Text
+    start: object  # a str or a Text, or nothing yet
     words: tuple[str, ...]
 
 
@@ -861,7 +864,7 @@ def leaf_value(frame: Frame, leaf) -> Value:
     if leaf is UNBOUND:
         return make_undefined()
     if isinstance(leaf, CarriedWord):
-        return code_of(leaf.start, leaf.words)
+        return make_undefined() if leaf.start is UNBOUND else code_of(leaf.start, leaf.words)
     if isinstance(leaf, BlankArray):
         return new_list() if isinstance(leaf.type, List) else _zeros(frame, leaf.type)
     if frame.heap.items(leaf) is not None:

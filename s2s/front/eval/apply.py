@@ -95,6 +95,7 @@ from ..values.overloads import NOTHING, matches
 from ..values.raise_guards import guarding, require_quiet
 from ..values.strings import method as text_method
 from ..values.unwrap import demand
+from ..values.words import UNKNOWN, by_word
 from .call_graph import local_may_call_itself, may_call_itself, plain_function, reachable_functions
 from .python_builtins import BUILTINS
 from .unwrap_callable import names_of, python_of_numba, signature_of, target_of, unwrap_jit
@@ -455,6 +456,10 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
         if (_all_static(frame, args, keywords)
             and isinstance(base, (str, int, float, complex, np.dtype))):
             return _evaluate_now(frame, getattr(base, name), args, keywords, node)
+        if isinstance(base, (str, Text)) and not keywords:
+            found = by_word(frame, lambda x, *rest: getattr(x, name)(*rest), base, *args)
+            if found is not UNKNOWN:
+                return found
         if isinstance(base, str):
             return text_method(frame, node, base, name, args, keywords)
         raise frame.refuse(f"the method {name} of a {type(base).__name__}", node,

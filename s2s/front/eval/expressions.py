@@ -85,7 +85,7 @@ from ..values.objects import write as write_attribute
 from ..values.overloads import NOTHING, apply_in_place_operator, call_special
 from ..values.python_operators import BINARY, SYMBOLS
 from ..values.raise_guards import guard_list_index
-from ..values.strings import format_fstring
+from ..values.strings import format_fstring, words_of
 from ..values.subscript import put, take, unpack
 from ..values.unwrap import demand
 from .apply import apply, apply_method, in_place, local_signature
@@ -540,11 +540,10 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
     if isinstance(base, Value) and isinstance(base.type, Draws):
         return Intrinsic(lambda frame, node, *args, **keywords: apply_method(
             frame, base, name, args, keywords, node))
-    if isinstance(base, Text) or (isinstance(base, ExceptionObject) and name != "args"):
-        raise frame.refuse(
-            f"the attribute {name} of a {'text' if isinstance(base, Text) else base.kind.__name__}",
-            node, "print it or raise it, and nothing else")
-    if name in _methods_of(frame, base):
+    if isinstance(base, Text) and (words_of(base) is None or not hasattr(str, name)):
+        raise frame.refuse(f"the attribute {name} of a text", node,
+                           "print it or raise it, and nothing else")
+    if isinstance(base, Text) or name in _methods_of(frame, base):
         return Intrinsic(
             lambda frame, node, *args, **keywords: apply_method(
                 frame, base, name, list(args), keywords, node), (base,))

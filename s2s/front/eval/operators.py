@@ -5,6 +5,7 @@ What Python itself can compute now, it does; everything else becomes an op.
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Callable
 
@@ -47,8 +48,10 @@ from ..values.raise_guards import guard_known, guarding
 from ..values.strings import is_equal
 from ..values.strings import operator as text_operator
 from ..values.unwrap import demand
+from ..values.words import UNKNOWN, by_word
 from .apply import in_place
 
+ORDERS = dict(COMPARE.values())  # the name of a comparison -> Python's
 
 def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     """`a op b`."""
@@ -289,6 +292,9 @@ def _is_in(frame: Frame, a, b, node: gast.AST):
         return truth(frame, found, node)
     if isinstance(b, Container) and b.is_dict:
         if not frame.is_static(a):
+            found = by_word(frame, operator.contains, tuple(b.members), a)
+            if found is not UNKNOWN:
+                return found
             key_in(frame, a, node, b)
         b = tuple(b.members)
     found = matches(frame.members(b), a) if isinstance(b, tuple) or is_list(frame, b) else None
@@ -300,6 +306,9 @@ def _is_in(frame: Frame, a, b, node: gast.AST):
         b = new_list(frame, b)
     if isinstance(b, Cell) and is_list(frame, b):
         return contains(frame, a, b)
+    found = by_word(frame, operator.contains, b, a)
+    if found is not UNKNOWN:
+        return found
     raise frame.refuse("`in` with run-time data", node, "compare with == and `or`")
 
 
@@ -307,6 +316,9 @@ def _compare_overloaded(frame: Frame, name: str, a, b, node: gast.AST):
     """The comparison of texts, or by a class's own method; NOTHING for other operands."""
     if isinstance(a, Text) or isinstance(b, Text):
         if not RECORDS[name].is_equality:
+            found = by_word(frame, ORDERS[name], a, b)
+            if found is not UNKNOWN:
+                return value(found)
             raise frame.refuse("comparing texts by order", node, "compare the data that they show")
         same = is_equal(frame, a, b, node)
         return same if name == "equal" else negation(same)

@@ -12,12 +12,13 @@ import gast
 
 from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current
-from ...ir.graph import Value
+from ...ir.graph import OPERATORS, Value
 from ...ir.types import List
-from ...ops.core.record import METHODS
+from ...ops.core.record import METHODS, value
 from ..domain.frame import Frame, like
 from ..domain.heap import Cell, Container
-from .exceptions import guard
+from .exceptions import guard, is_caught, raise_unless
+from .words import is_numbered, keys_by_word, picked
 
 MISSING = object()
 
@@ -61,6 +62,17 @@ def key_in(frame: Frame, key, node: gast.AST | None = None, base: Container | No
 
 def entry(frame: Frame, base: Container, key):
     """`base[key]`, of a dict."""
+    several = None if frame.is_static(key) else keys_by_word(key)
+    if several is not None and not base.members.keys().isdisjoint(several[1]):
+        code, keys = several
+        there = [k for k in keys if k in base.members]
+        if len(there) < len(keys) and (base.cls is defaultdict or is_caught(frame, KeyError)):
+            raise frame.refuse("a key that depends on run-time data, and may not be there", None,
+                               "put all keys in first")
+        if len(there) < len(keys):
+            is_there = is_numbered(code, [i for i, k in enumerate(keys) if k in base.members])
+            raise_unless(frame, is_there, KeyError, "a key that is not there")
+        return picked(frame, [base.members.get(k, base.members[there[0]]) for k in keys], code)
     key = key_in(frame, key, base=base)
     if key in base.members:
         return base.members[key]
@@ -82,6 +94,13 @@ def missing(base: Container, key) -> TypeMismatchError:
 
 def set_entry(frame: Frame, base: Container, key, binding) -> None:
     """`base[key] = binding`, of a dict."""
+    several = None if frame.is_static(key) else keys_by_word(key)
+    if several is not None and base.members.keys() >= set(several[1]):
+        code, keys = several
+        store(frame, base, {
+            k: frame.heap.chosen(OPERATORS["equal"](code, value(keys.index(k))), binding, old)
+            if k in keys else old for k, old in base.members.items()})
+        return
     key = key_in(frame, key, base=base)
     frame.name_member(base, key, binding)
     store(frame, base, {**base.members, key: binding})

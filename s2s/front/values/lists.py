@@ -26,6 +26,7 @@ from ..domain.heap import Cell, Container, cells_in, is_shared, place_of_view
 from ..domain.item_places import Place, has_places
 from .exceptions import guard
 from .messages import raise_
+from .strings import looked_up, word
 
 WRITES = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort")
 MOST_CHOSEN = 8  # items of a list, of which one is chosen at each read and write
@@ -142,6 +143,9 @@ def take_item(frame: Frame, xs: Cell, key):
         return _slice(frame, xs, items, key)
     if items is not None and frame.is_static(key):
         return _member(frame, items, frame.static(key, "this index"))
+    if items and all(isinstance(x, str) for x in items):
+        words = tuple(sorted(set(items)))
+        return word(looked_up([words.index(x) for x in items], index_of(frame, key)), words)
     if items is not None and not _alike(frame, items):
         raise MixedMembers("a run-time index into a list or tuple of unlike things",
                            current().line,
@@ -153,7 +157,7 @@ def take_item(frame: Frame, xs: Cell, key):
     is_asked = line_site("item") in frame.session.one_of
     if ((frame.session.choosing or is_asked) and items is not None
             and _is_one_of(frame, i, items)):
-        return _conditional_item(frame, i, items)
+        return conditional_item(frame, i, items)
     content = as_list(frame, xs)
     if content.type.item == UNDEFINED:
         _outside(frame)
@@ -187,7 +191,8 @@ def raise_if_counted(frame: Frame, items: tuple, key) -> None:
     When unrolled, such loops know the shape of each layer of a network; a list, which `items`
     become elsewhere, does not.
     """
-    if all(isinstance(x, Value) and isinstance(x.type, Scalar) for x in items):
+    if all(isinstance(x, str) or isinstance(x, Value) and isinstance(x.type, Scalar)
+           for x in items):
         return
     ranges = [
         bounds for bounds in counting(frame, key)
@@ -230,7 +235,7 @@ def _is_one_of(frame: Frame, i: Value, items: tuple) -> bool:
     return type(count) is int and 0 < count <= len(items)
 
 
-def _conditional_item(frame: Frame, i: Value, items: tuple) -> Cell | Container:
+def conditional_item(frame: Frame, i: Value, items: tuple) -> Cell | Container:
     """items[i] as a conditional array or object, chosen again at reads and writes: exact, where a
     run-time list would only know the candidates.
     """

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import gast
 
 from ...ir.graph import MISSING, OPERATORS, Value
+from ...ops.arrays.create import array
+from ...ops.arrays.index import getitem
 from ...ops.core.control import if_
 from ...ops.core.record import value
 from ..domain.frame import Frame, Text
@@ -58,6 +60,7 @@ class Word(Part):
     words: tuple[str, ...]
 
 
+MOST_TESTS = 3  # of a number, rather than a look into a table
 CONVERSIONS: dict[int, Callable] = {-1: lambda x: x, 115: str, 114: repr, 97: ascii}
 
 
@@ -171,7 +174,9 @@ def choices(text) -> list[Value] | None:
 
 def is_equal(frame: Frame, a, b, node) -> Value:
     """Whether two strings are equal, at least one of which is conditional."""
-    if isinstance(a, Text) and isinstance(b, Text) and (words := common_words(a, b)) is not None:
+    if (isinstance(a, Text) and isinstance(b, Text)
+            and None not in (found := (words_of(a), words_of(b)))):
+        words = tuple(dict.fromkeys((*found[0], *found[1])))
         return OPERATORS["equal"](code_of(a, words), code_of(b, words))
     if isinstance(b, Text):
         a, b = b, a
@@ -218,12 +223,19 @@ def is_word(text) -> bool:
     return isinstance(text, Text) and len(text.parts) == 1 and isinstance(text.parts[0], Word)
 
 
+def looked_up(numbers: list[int], code: Value) -> Value:
+    """The number at this place of a table: an array, which is made before all loops."""
+    return getitem(array(tuple(map(value, numbers))), code, pattern=("i",))
+
+
 def code_of(text, words: tuple[str, ...]) -> Value:
     """The number of a text among the words."""
     match text:
         case Text((Word(code, own),)):
             if words[:len(own)] == own:
                 return code
+            if len(own) > MOST_TESTS:
+                return looked_up([words.index(each) for each in own], code)
             number = value(words.index(own[-1]))
             for k in range(len(own) - 2, -1, -1):
                 rest, found = number, value(words.index(own[k]))

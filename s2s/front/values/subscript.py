@@ -325,10 +325,8 @@ def _member(frame: Frame, base, key):
         except (IndexError, TypeError) as error:
             guard(frame, type(error), lambda: True, *error.args)
             raise TypeMismatchError(str(error), current().line, "index within the tuple") from None
-    if isinstance(base, str):
-        raise frame.refuse("indexing a string with a run-time index", None, "use numbers")
     if isinstance(key, slice):
-        return base[frame.static(key, "a bound of a slice of a tuple")]
+        return base[frame.static(key, "a bound of a slice of a tuple or string")]
     raise_if_counted(frame, base, key)
     listed = new_list(frame, base)
     guard_list_index(frame, listed, key)
