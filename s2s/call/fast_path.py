@@ -37,7 +37,17 @@ from types import MappingProxyType
 import numpy as np
 
 from ..errors import ShapeMismatchError, TypeMismatchError
-from ..front.syntax.captures import Closed, Fixed, Global, Item, Keys, Length, Member, Saved
+from ..front.syntax.captures import (
+    Closed,
+    Fixed,
+    Global,
+    Item,
+    Keys,
+    Length,
+    Member,
+    Saved,
+    leaves_by_place,
+)
 from ..front.syntax.dependencies import (
     LENGTHS,
     Absent,
@@ -45,6 +55,7 @@ from ..front.syntax.dependencies import (
     Code,
     Defaults,
     Defined,
+    EqualShapes,
     Imported,
     Kind,
     Noted,
@@ -100,15 +111,19 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     for getter in getters:
         value = names.new("v")
         values.append(value)
-        if not kinds.describe(getter(), value, f"({value} := {read_expression(getter, names)})"):
+        content, first = getter(), len(kinds.leaves)
+        if not kinds.describe(content, value, f"({value} := {read_expression(getter, names)})"):
             return None
+        if consulted.get(EqualShapes(getter)):
+            kinds.conditions += equal_shapes(content, kinds.leaves[first:])
     if takes_out and out is None:
         kinds.conditions.append(f"{given} is None")
     read = set(getters)
     conditions = [*([f"not {named}"] if named else []), *kinds.conditions,
                   *(current(getter, content, names) for getter, content in consulted.items()
                     if not (isinstance(getter, (Noted, Fixed)) or isinstance(getter, Kind)
-                            and getter.of in read))]
+                            and getter.of in read or isinstance(getter, EqualShapes)
+                            and content and getter.of in read))]
     if out is not None:
         taken = native and outputs(call.function, out, given, names)
         if not taken or not taken[0].leaves or not all(isinstance(y.type, (Array, Scalar))
@@ -128,6 +143,18 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
              f"{names.rest}, {given if takes_out else None}{f', {named}' if named else ''})\n")
     exec(compile(text, f"<s2s call of {name}>", "exec"), names.content)
     return names.content[own]
+
+
+def equal_shapes(content, places: Sequence[str]) -> list[str]:
+    """Return the conditions under which arrays in the same place of the items of lists have the
+    same shapes; `places` are the names of the leaves.
+    """
+    groups: dict[str, list[str]] = {}
+    leaves = [each for each in leaves_by_place(content) if each[1] is not None]
+    for (path, leaf), place in zip(leaves, places, strict=True):
+        if isinstance(leaf, np.ndarray):
+            groups.setdefault(path, []).append(f"{place}.shape")
+    return [" == ".join(group) for group in groups.values() if len(group) > 1]
 
 
 def spread(signature: inspect.Signature, count: int) -> list[inspect.Parameter]:

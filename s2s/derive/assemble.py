@@ -24,6 +24,8 @@ from ..ops.program.pytree import leaf_types, leaves_of, parameter_tree, result_t
 from ..specialisation import members_of_axes
 
 MOST_IN_RETURN = 3  # the most leaves of a container to print inline in the `return`
+MOST_NAMED = 4  # members of a list whose types a docstring names one by one
+LONGEST_NAMED = 60  # the characters of which are at most so many
 
 
 def value_of(function: Function) -> Function:
@@ -519,15 +521,25 @@ def short(type: Type) -> str:
             extents = ", ".join(str(d) if isinstance(d, int) else ":" for d in dims)
             return f"{dtype}[{extents}]"
         case Tuple(items, None):
-            return f"({', '.join(map(short, items))})"
+            return _members(items, "()")
         case Tuple(items, form):
             if form.kind == "list":
-                return f"[{', '.join(map(short, items))}]"
+                return _members(items, "[]")
             entries = ", ".join(map(_entry, form.keys, items))
             return f"({entries})" if form.kind == "dict" else f"{form.cls.__name__}({entries})"
         case Static(content):
             return repr(content)
     return str(type)
+
+
+def _members(items: Sequence[Type], brackets: str) -> str:
+    """Return the types of the members of a tuple or list: [float] * 5, [[float], ..., [float]]."""
+    texts, (left, right) = [*map(short, items)], brackets
+    if len(texts) > MOST_NAMED and len({*texts}) == 1:
+        return f"{left}{texts[0]}{',' if left == '(' else ''}{right} * {len(texts)}"
+    if len(texts) > MOST_NAMED and sum(map(len, texts)) > LONGEST_NAMED:
+        texts[1:-1] = ["..."]
+    return f"{left}{', '.join(texts)}{right}"
 
 
 def _entry(key, type: Type) -> str:

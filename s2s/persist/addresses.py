@@ -19,6 +19,7 @@ from ..front.syntax.dependencies import (
     Absent,
     Code,
     Defaults,
+    EqualShapes,
     Imported,
     Inside,
     Kind,
@@ -29,7 +30,8 @@ from ..ops.program.custom_rules import rules_given
 
 ROOT = ("root",)
 OF_FUNCTIONS = {"code": Code, "defaults": Defaults}
-OF_GETTERS = {"length": Length, "keys": Keys, "kind": Kind, "library": Library, "inside": Inside}
+OF_GETTERS = {"length": Length, "keys": Keys, "kind": Kind, "library": Library, "inside": Inside,
+              "equal shapes": EqualShapes}
 WITH_NAMES = {"member": Member, "item": Item, "present": Present}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 
@@ -26,11 +26,13 @@ class Classes:
         # by the object's id: it may be unhashable
         self.names: dict[int, str] = {id(cls): name for name, cls in named.items()}
         self.taken = frozenset(taken)
+        self.built: set[int] = set()  # the classes that only stand where one is built
         for function in functions:
             for op in walk(function.block):
                 form = op.attrs.get("form")
                 if form is not None and form.kind != "list" and form.cls is not dict:
                     self._add(form.cls)
+                    self.built.add(id(form.cls))
                     if form.factory is not None and form.factory.__module__ != "builtins":
                         self._add(form.factory)
                 if op.record is write_outside:
@@ -61,11 +63,13 @@ class Classes:
             source = re.sub(rf"\b{called(x)}\b", self.names[id(x)], source)
         return source
 
-    def imports(self) -> Iterator[str]:
-        """The import statements for those of them that can be imported."""
+    def imports(self, used: Container[str]) -> Iterator[str]:
+        """The import statements for those of them that can be imported, classes that may be built
+        only if they are `used`.
+        """
         found: dict[str, list[str]] = {}
         for cls, name in zip(self.objects.values(), self.names.values()):
-            if home_of(cls) is not None:
+            if home_of(cls) is not None and (name in used or id(cls) not in self.built):
                 renamed = "" if name == called(cls) else f" as {name}"
                 found.setdefault(home_of(cls), []).append(f"{called(cls)}{renamed}")
         for module, names in found.items():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...ir.builder import Builder, at, emit
 from ...ir.graph import Block, Function, Op, Value, walk
 from ...ir.substitute import substitute
 from ...ir.types import Tuple
-from ...ops.core.control import tape_pop
+from ...ops.core.control import call, tape_len, tape_pop
 from ...ops.program.effects import is_pure
+from ...ops.program.list_ops import list_get, list_of, listed
 
 
 def drop_dead(function: Function) -> None:
@@ -109,8 +111,67 @@ def in_place_results(op: Op) -> dict[int, int]:
     return op.attrs["callee"].function_for(op.inputs).handed_on if op.name == "call" else {}
 
 
+def read_tables(function: Function) -> None:
+    """Read a list of all the members of a container from the container itself.
+
+    xs = [p[0], p[1], p[2]]; x = xs[i]    prints as    x = p[i]
+    """
+    readers: dict[Value, list[Op]] = {}
+    for op in walk(function.block):
+        for x in op.inputs:
+            readers.setdefault(x, []).append(op)
+    kept = {y for op in walk(function.block) for block in op.blocks for y in block.yields}
+    kept.update(function.results)
+    wholes: dict[Value, Value] = {}
+    for op in walk(function.block):
+        if op.record is list_of and op.output not in kept and (
+                whole := _whole(op.output)) is not None:
+            allowed = (list_get, tape_len) + (
+                (call,) if whole.type.form is not None else ())
+            if all(reader.record in allowed for reader in readers.get(op.output, [])):
+                wholes[op.output] = whole
+
+    def visit(block: Block) -> None:
+        ops = []
+        for op in block.ops:
+            for inner in op.blocks:
+                visit(inner)
+            for k, x in enumerate(op.inputs):
+                if x in wholes:
+                    with Builder(Block()) as made, at(op.line):
+                        op.inputs[k] = emit(listed, wholes[x], type=x.type)
+                    ops += made.block.ops
+            ops.append(op)
+        block.ops = ops
+
+    if wholes:
+        visit(function.block)
+        _drop_ops(function)
+
+
+def _whole(x: Value) -> Value | None:
+    """The container, if any, all of whose members `x` has, in order."""
+    if x.op is None or x.op.record is not list_of and x.op.name != "tuple" or not x.op.inputs:
+        return None
+    whole = None
+    for k, member in enumerate(x.op.inputs):
+        inner = _whole(member)
+        member = member if inner is None else inner
+        if member.op is None or member.op.name != "item" or member.op.attrs["index"] != k:
+            return None
+        if whole is not None and member.op.inputs[0] is not whole:
+            return None
+        whole = member.op.inputs[0]
+    if not isinstance(whole.type, Tuple) or len(whole.type.items) != len(x.op.inputs):
+        return None
+    if x.op.name == "tuple":
+        return whole if whole.type.form == x.op.attrs.get("form") else None
+    return whole if whole.type.form is None or whole.type.form.kind == "list" else None
+
+
 def unpack_tuples(function: Function) -> None:
-    """Give a pop or call whose tuple is only unpacked one output per member.
+    """Give a pop or call whose tuple is only unpacked one output per member, and the read of an
+    item of a list.
 
     t = pop(tape); x = item(t, 0); y = item(t, 1)    prints as    x, y = tape.pop()
     """
@@ -126,13 +187,14 @@ def unpack_tuples(function: Function) -> None:
 
     def visit(block: Block) -> None:
         for op in block.ops:
-            if ((op.record is tape_pop or op.name == "call" and len(op.outputs) == 1)
+            if ((op.record in (tape_pop, list_get) or op.name == "call" and len(op.outputs) == 1)
                     and isinstance(op.outputs[-1].type, Tuple)
                     and (op.outputs[-1].type.form is None
                          or op.outputs[-1].type.form.kind in ("list", "namedtuple"))):
                 whole = op.outputs[-1]
                 readers = uses.get(whole, [])
-                if readers and all(isinstance(r, Op) and r.name == "item" for r in readers):
+                if readers and all(isinstance(r, Op) and r.name == "item" for r in readers) and (
+                        op.record is not list_get or _reads_most(whole, readers)):
                     members = [Value(type, "", op) for type in whole.type.items]
                     replaced = {}
                     for reader in readers:
@@ -140,10 +202,15 @@ def unpack_tuples(function: Function) -> None:
                         member.name = member.name or reader.output.name
                         replaced[reader.output] = member
                     op.outputs[-1:] = members
-                    op.attrs = {**op.attrs, "unpacked": len(members)}
+                    if op.record is not list_get:
+                        op.attrs = {**op.attrs, "unpacked": len(members)}
                     _replace(function.block, replaced)
             for inner in op.blocks:
                 visit(inner)
+
+    def _reads_most(whole: Value, readers: list[Op]) -> bool:
+        """Whether more than one member is read, and all but one."""
+        return len({r.attrs["index"] for r in readers}) > max(1, len(whole.type.items) - 2)
 
     def _replace(block: Block, replaced: dict[Value, Value]) -> None:
         for op in walk(block):

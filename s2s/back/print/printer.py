@@ -41,7 +41,14 @@ from .external_objects import Classes
 from .inlining import Layout
 from .insert_copies import insert_copies
 from .out_of_ssa import BUILTINS, RESERVED, Names, Own, clashing
-from .prepare import drop_dead, drop_in_place_results, drop_shaped_like, name_results, unpack_tuples
+from .prepare import (
+    drop_dead,
+    drop_in_place_results,
+    drop_shaped_like,
+    name_results,
+    read_tables,
+    unpack_tuples,
+)
 from .raises import named_classes, names_acted_with
 from .restore_returns import restore_returns
 from .statement_writer import Writer
@@ -147,11 +154,13 @@ class Draft:
 
     def print_module(self, definitions: list[ast.FunctionDef]) -> Module:
         """Print these definitions as a module."""
-        helpers, classes = self.helpers, self.classes
+        classes = self.classes
         nodes = [node for tree in definitions for node in nodes_in(tree)]
         words = [node for node in nodes if isinstance(node, ast.Name)]
         used = _names_in(nodes)
         used.update(*(modules_said(node.value) for node in nodes if isinstance(node, ast.Constant)))
+        helpers = [helper for helper in self.helpers
+                   if helper is not with_attributes or helper.__name__ in used]
         sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
         sources = [classes.renamed(source, helper) for helper, source in zip(helpers, sources)]
         numbered = _numbered(helpers, used)
@@ -165,7 +174,8 @@ class Draft:
         for module, spelling in _IMPORTS:
             if module in used:
                 unparser.fill(spelling)
-        for spelling in classes.imports():
+        for spelling in classes.imports(
+                {*classes.names.values()} if self.given[1] else _names_in(words) | used):
             unparser.fill(spelling)
         for source in sources:
             unparser.out += ["", "", *source.split("\n")]
@@ -279,6 +289,8 @@ def definition(
                              augmented=not annotate)
     if not annotate:
         drop_shaped_like(function)
+        if not native:
+            read_tables(function)
     name_results(function)
     unpack_tuples(function)
     drop_dead(function)

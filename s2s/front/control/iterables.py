@@ -19,10 +19,12 @@ from ...ops.program.list_ops import list_copy
 from ..domain.frame import Frame, Object
 from ..domain.functions import Generator, Method
 from ..domain.heap import Cell, Container
+from ..values.captured_lists import outside_items
 from ..values.dicts import Entries, entries_of
 from ..values.lists import length_of_list, sharing_items, take_item
 from ..values.objects import method_of
 from ..values.subscript import take
+from .member_tables import table_of
 
 
 @dataclass
@@ -36,6 +38,8 @@ class Iterable:
     is_range: bool = False
     extent: object = None  # the extent of the axis that it runs along, where known
     plan: Plan | None = None  # the checkpointing plan for the reverse sweep
+    # of one of known trips: () -> the same with an index of the run, or None if there is none
+    tabulate: Callable | None = None
 
     def index_name(self, frame: Frame) -> str:
         used = {*frame.locals, *frame.env}
@@ -52,10 +56,10 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
         case Generator():
             return binding.iterate()
         case Entries():
-            return Iterable(lambda k: _entry(frame, binding, k, node), trips=len(binding),
-                            held=(binding,))
+            return known_members(frame, lambda k: _entry(frame, binding, k, node), len(binding),
+                                 binding)
         case tuple() | list():
-            return Iterable(lambda k: binding[k], trips=len(binding), held=(binding,))
+            return known_members(frame, lambda k: binding[k], len(binding), binding)
         case Container() if binding.is_dict:
             return iterable(frame, entries_of(lambda: tuple(binding.members)), node)
         case Container() if binding.cls.__module__ == Set.__module__:
@@ -68,8 +72,8 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
         case range():
             return range_over(binding.start, binding.stop, binding.step)
         case Cell() if frame.heap.items(binding) is not None:
-            return Iterable(lambda k: take_item(frame, binding, k),
-                            trips=len(frame.heap.items(binding)), held=(binding,))
+            return known_members(frame, lambda k: take_item(frame, binding, k),
+                                 len(frame.heap.items(binding)), binding)
         case Cell() if isinstance(frame.heap.read(binding).type, List):
             return Iterable(lambda k: take_item(frame, binding, k),
                             (0, length_of_list(frame, binding), 1), held=(binding,))
@@ -82,6 +86,36 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
             raise TypeMismatchError("a loop over a number", frame.line(node), "loop over range(n)")
     kind = type(binding.content if isinstance(binding, Object) else binding).__name__
     raise frame.refuse(f"a loop over a {kind}", node, "loop over a range, an array or a tuple")
+
+
+def known_members(frame: Frame, get: Callable, count: int, binding) -> Iterable:
+    """The iterable of `count` members of `binding`, which can be a table."""
+    def tabulate() -> Iterable | None:
+        outside = getattr(binding, "outside", None)
+        items = None if outside is None else outside_items(frame, outside)
+        xs = table_of(frame, get if items is None else items.__getitem__, count)
+        return None if xs is None else Iterable(
+            lambda k: take_item(frame, xs, k), (0, count, 1), held=(binding, xs), extent=count)
+
+    return Iterable(get, trips=count, held=(binding,), tabulate=tabulate)
+
+
+def tabulated(*sources: Iterable) -> list[Iterable] | None:
+    """These iterables with an index of the run; None if one of them has none."""
+    made = []
+    for source in sources:
+        if source.trips is not None:
+            source = source.tabulate and source.tabulate()
+        if source is None:
+            return None
+        made.append(source)
+    return made
+
+
+def mapped(change: Callable, *sources: Iterable) -> Iterable | None:
+    """`change` of these iterables with an index of the run; None if one of them has none."""
+    made = tabulated(*sources)
+    return None if made is None else change(*made)
 
 
 def members_of(frame: Frame, binding: Container, node: gast.AST, anyhow: bool = False):
@@ -150,8 +184,12 @@ def enumerate_(frame: Frame, source: Iterable, start, node: gast.AST) -> Iterabl
     plan = source.plan
     source = normalised_range(frame, source, node)
     count = (lambda k: k) if _known(start) == 0 else (lambda k: k + start)
-    return Iterable(lambda k: (count(k), source.get(k)), source.bounds, source.trips, source.held,
-                    extent=source.extent, plan=plan)
+
+    def counted(source: Iterable) -> Iterable:
+        return replace(source, get=lambda k: (count(k), source.get(k)), is_range=False, plan=plan,
+                       tabulate=lambda: mapped(counted, source))
+
+    return counted(source)
 
 
 def zip_(frame: Frame, sources: list[Iterable], shortest: Callable, node: gast.AST) -> Iterable:
@@ -164,7 +202,9 @@ def zip_(frame: Frame, sources: list[Iterable], shortest: Callable, node: gast.A
         return tuple(source.get(k) for source in sources)
 
     if all(source.trips is not None for source in sources):
-        return Iterable(get, trips=min((source.trips for source in sources), default=0), held=held)
+        count = min((source.trips for source in sources), default=0)
+        return Iterable(get, trips=count, held=held, tabulate=lambda: mapped(
+            lambda *made: zip_(frame, made, shortest, node), *sources))
     if any(source.trips is not None for source in sources):
         raise frame.refuse("zip of a tuple with an array", node,
                            "index the tuple, or make it an array")
@@ -183,7 +223,8 @@ def reversed_(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
 def _reversed(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
     if source.trips is not None:
         return Iterable(lambda k: source.get(source.trips - 1 - k), trips=source.trips,
-                        held=source.held)
+                        held=source.held,
+                        tabulate=lambda: mapped(lambda made: _reversed(frame, made, node), source))
     if source.is_range:
         lo, hi, step = source.bounds
         if _known(step) == 1:

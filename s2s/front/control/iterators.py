@@ -56,8 +56,9 @@ class OneShotIterator(FunctionValue):
             return self.content
         rest = normalised_range(frame, iterable(frame, self.content, None), None)
         if rest.trips is not None and isinstance(taken, int):
-            return Iterable(lambda k: rest.get(k + taken), trips=max(rest.trips - taken, 0),
-                            held=rest.held)
+            return replace(rest, get=lambda k: rest.get(k + taken),
+                           trips=max(rest.trips - taken, 0),
+                           tabulate=rest.tabulate if taken == 0 else None)
         lo, hi, step = rest.bounds
         return replace(rest, get=lambda k: rest.get(k + taken), bounds=(0, value(hi) - taken, 1),
                        is_range=False, extent=None)

@@ -89,6 +89,18 @@ class Object:
         return f"the {type(self.content).__name__} {self.name}"
 
 
+@dataclass(eq=False)
+class Tables:
+    """Which loops over members that are known one by one may be loops over tables of them:
+    Note [Loops over tables] in front/eval/loops.py.
+    """
+
+    allowed: bool = True
+    used: bool = False
+    refused: set = field(default_factory=set)  # the places of loops that need their members apart
+    getters: set = field(default_factory=set)  # of captured lists that are one parameter
+
+
 MOST_MET = 50  # values to look at for a length
 
 
@@ -141,6 +153,7 @@ class Session:
     outside: Outside = field(default_factory=Outside)  # what it writes to captured objects
     # the names carried by loops that hold one of several arrays: front/control/one_of.py
     one_of: set = field(default_factory=set)
+    tables: Tables = field(default_factory=Tables)
 
 
 @dataclass(eq=False, repr=False)
@@ -542,8 +555,10 @@ class Frame:
         return self.refuse(f"{name}, which lives outside the function, is read in a call that "
                            "writes into it", None, "copy it before, or return what is new")
 
-    def captured(self, type, getter: Callable, name: str):
-        """The binding of captured data, which is read at each call."""
+    def captured(self, type, getter: Callable, name: str, own: Callable = with_own_extents):
+        """The binding of captured data, which is read at each call; `own(type, name)` gives its
+        type the extents of the parameter `name`.
+        """
         session = self.session
         note_dependency(Kind(getter), kind_of(type))
         if getter not in session.captures:
@@ -553,7 +568,7 @@ class Frame:
                 unique = f"{name}_{k}"
             session.taken.add(unique)
             # the caller may have an array of this name, too
-            param = Value(with_own_extents(type, unique), unique)
+            param = Value(own(type, unique), unique)
             binding = self.heap.new(param, owner=name) if is_shared(type) else param
             if isinstance(binding, Cell) and place_of(getter) is not None:
                 binding.getter = getter
@@ -618,7 +633,9 @@ class Frame:
         if through:
             members = {key: self.contents_of(member, through) for key, member in members.items()}
         if isinstance(keys, range):
-            return self.heap.new(tuple(members.values()), owner=binding.name)
+            made = self.heap.new(tuple(members.values()), owner=binding.name)
+            made.outside = binding
+            return made
         made = self.heap.new_container(type(binding.content), members)
         made.owner = binding.name
         return made

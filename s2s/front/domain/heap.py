@@ -59,6 +59,7 @@ class Cell:
     origins: frozenset = frozenset()  # cells that may share memory with it
     owner: str = ""  # the activation that owns the array, if not this function's
     getter: Callable | None = None  # of a captured array
+    outside: object = None  # the captured list whose items it has
     made: Value | tuple | None = None  # the initial content
     # whether it is C-contiguous, once that has been asked
     contiguous: bool | None = None
@@ -125,6 +126,7 @@ class Container:
 
     mirrors: Container | None = None  # the object of which it is the __dict__
     base, index, made, doubtful, getter, is_tuple = None, None, None, False, None, False
+    outside = None
 
     @property
     def root(self) -> Cell | Container:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import types
 import weakref
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,13 +24,15 @@ from ...ops.program.effects import has_effects
 from ...transform.cleanup.tables import prepared_callee
 from ..control.recursion import call_recursive
 from ..domain.checkpoint_calls import mark, outline
-from ..domain.frame import Frame, PathEnded, Session
+from ..domain.frame import Frame, PathEnded, Session, Tables
 from ..domain.heap import cells_in
 from ..domain.optional import has_maybe
 from ..domain.outside import NeedsTracking, Outside, place_of
 from ..domain.result_aliases import identities, is_shared_inside
-from ..syntax.captures import is_data, type_of_data
+from ..syntax.captures import Item, Length, Member, is_data, type_of_data
 from ..syntax.dependencies import (
+    EqualShapes,
+    Kind,
     collect_dependencies,
     is_current,
     kind_of,
@@ -106,12 +109,15 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
     tracked: dict = {}
     flags: set = set()
     one_of: set = set()
+    tables = Tables()
     first = None
     while True:
         asked = len(one_of)
         try:
             with collect_dependencies() as found:
-                return BuiltFunction(*_run(function, types, keyed, tracked, flags, one_of), found)
+                made = _run(function, types, keyed, tracked, flags, one_of, tables)
+                _forget_covered(found, tables.getters, made[0])
+                return BuiltFunction(*made, found)
         except NeedsTracking as asked:
             tracked[asked.place] = asked.getter, asked.name
         except RuntimeKeys as error:
@@ -119,6 +125,9 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
                 raise
             keyed.add(error.site)
         except S2SError as error:
+            if tables.used:
+                tables, one_of = Tables(allowed=False), set()
+                continue
             first = first or error
             one_of |= error.carriers
             if flags.issuperset(error.flags) and len(one_of) == asked:
@@ -128,8 +137,28 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
                 first = None  # that write may be understood next time
 
 
+def _forget_covered(found: dict[Callable, object], tables: set, function: Function) -> None:
+    """Drop the dependencies on members of captured lists that are parameters as a whole, and on
+    the lists that are not, in place.
+    """
+    read = {*function.captures.values()}
+    for getter in [*found]:
+        if not isinstance(getter, (Kind, EqualShapes)):
+            continue
+        if getter.of in tables:
+            if getter.of not in read:
+                del found[getter]
+        elif getter.of not in read:
+            owner = getter.of
+            while isinstance(owner, (Item, Member, Length)) and owner not in tables:
+                owner = owner.owner
+            if owner in tables and owner in read:
+                del found[getter]
+
+
 def _run(
-    function: Callable, types: Sequence[Type], keyed: set, tracked: dict, flags: set, one_of: set
+    function: Callable, types: Sequence[Type], keyed: set, tracked: dict, flags: set, one_of: set,
+    tables: Tables
 ) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
     target = target_of(function)
     plain = target.function
@@ -138,7 +167,8 @@ def _run(
     block = Block()
     session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list]
                       (frame, None, source), block, apply, default_binding, attribute, demand,
-                      keyed=keyed, outside=Outside(tracked), flags=flags, one_of=one_of)
+                      keyed=keyed, outside=Outside(tracked), flags=flags, one_of=one_of,
+                      tables=tables)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__,
                   closure)
@@ -188,6 +218,7 @@ def _run(
             "makes of a function leaves its caller's arrays as they are",
             frame.line(definition.node),
             "return what is written to")
+    _drop_unread_members(block)
     captures = _used_captures(block, session)
     mark_carried(block, captures)
     block.params = [*block.params, *(param for param, _ in captures.values())]
@@ -333,6 +364,25 @@ def _defaults(function: Callable) -> dict[str, object]:
 def _held(frame: Frame, getter: Callable, name: str):
     content = getter()
     return frame.outside(content, getter, name if is_data(content) else "self")
+
+
+def _drop_unread_members(block: Block) -> None:
+    """Drop reads of the members of containers that nothing reads, in place: what was opened."""
+    reads = Counter(block.yields)
+    for op in walk(block):
+        reads.update(op.inputs)
+        for inner in op.blocks:
+            reads.update(inner.yields)
+
+    def visit(block: Block) -> None:
+        for op in reversed(list(block.ops)):
+            for inner in op.blocks:
+                visit(inner)
+            if op.record.structural and not any(reads[y] for y in op.outputs):
+                reads.subtract(op.inputs)
+                block.ops.remove(op)
+
+    visit(block)
 
 
 def _used_captures(block: Block, session: Session) -> dict:

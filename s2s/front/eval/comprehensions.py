@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import gast
 
 from ...ir.graph import MISSING, Value
-from ..control.iterables import Iterable, iterable, normalised_range
+from ..control.iterables import Iterable, iterable, mapped, normalised_range
 from ..control.iterators import once
 from ..domain.frame import BOUND, Frame
 from ..domain.functions import Generator, Local
@@ -74,9 +74,12 @@ def _generator(frame: Frame, node: gast.GeneratorExp, source: Iterable) -> Gener
                     "loop",
                     node, "make a list of it first: list(...); or write a loop with an `if`")
             return iterable(frame, items, node)
-        plain = normalised_range(frame, source, node)
-        return replace(plain, get=lambda k: _run(frame, node, "element", plain.get(k), None),
-                       is_range=False)
+
+        def elements(plain: Iterable) -> Iterable:
+            return replace(plain, get=lambda k: _run(frame, node, "element", plain.get(k), None),
+                           is_range=False, tabulate=lambda: mapped(elements, plain))
+
+        return elements(normalised_range(frame, source, node))
 
     return Generator(fold, iterate, source.held)
 

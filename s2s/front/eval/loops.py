@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import gast
 
-from ...errors import TypeMismatchError, UndecidedError, UnsupportedError
+from ...errors import S2SError, TypeMismatchError, UndecidedError, UnsupportedError
 from ...ir.builder import at
 from ...ir.graph import MISSING, OPERATORS, Value
 from ...ops.core.control import for_loop, while_loop
@@ -100,7 +100,8 @@ def run_for(frame: Frame, node: gast.For) -> None:
 
 def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
     if source.trips is not None:
-        _run_unrolled(frame, node, source)
+        if not _run_tabulated(frame, node, source):
+            _run_unrolled(frame, node, source)
     else:
         before = Before(frame)
         try:
@@ -119,6 +120,44 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
             _run_unrolled(
                 frame, node,
                 Iterable(lambda k: source.get(indices[k]), trips=len(indices), held=source.held))
+
+
+# Note [Loops over tables]
+# A loop whose members are known one by one, `for t in times`, could always be unrolled; it is a
+# loop over a table of them if they are alike and if its body takes them so.  What a body asks for
+# shows when it is run: one that uses a member as a key or an axis, or that writes into members, is
+# refused with the table, and unrolled.  Lines that were refused once are not tried again, as loops
+# inside loops would be tried twice for each loop around them.  What is refused later, as what the
+# loop leaves behind (a list that has grown, say) is used, has the whole function built without
+# tables: see `_build` in front/eval/build.py.
+
+
+def _run_tabulated(frame: Frame, node: gast.For, source: Iterable) -> bool:
+    """Run the loop over a table of its members; False if that cannot be done."""
+    tables = frame.session.tables
+    here = (frame.source.filename, node.lineno, node.col_offset)
+    if not tables.allowed or here in tables.refused or source.tabulate is None:
+        return False
+    before, one_of = Before(frame), set(frame.session.one_of)
+    cells = {root for held in source.held for cell in frame.reachable_cells(held)
+             for root in cell.roots}
+    contents = {cell: frame.heap.contents.get(cell) for cell in cells}
+    try:
+        table = source.tabulate()
+        if table is None:
+            return False
+        frame.env[_holder(node)] = table.held
+        _run_loop(frame, Loop(node, node.body, table))
+        if all(frame.heap.contents.get(cell) is content for cell, content in contents.items()):
+            tables.used = True
+            return True
+    except S2SError:
+        pass
+    tables.refused.add(here)
+    before.restore(frame)
+    frame.session.one_of.intersection_update(one_of)
+    frame.env[_holder(node)] = source.held
+    return False
 
 
 def run_while(frame: Frame, node: gast.While) -> None:

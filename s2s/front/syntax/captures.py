@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from ...errors import UnsupportedError
-from ...ir.treedef import form_of
+from ...ir.treedef import form_of, has_members, is_container
 from ...ir.types import (
     GENERATOR,
     RANDOM_STATE,
@@ -186,8 +186,41 @@ def require_plain(x: np.ndarray, name: str) -> None:
             "make it an array with np.asarray, and a mask or a unit a value beside it")
 
 
-def type_of_data(x, name: str) -> Type:
-    """The type of a run-time object; its extents are named after `name`."""
+def is_table(x) -> bool:
+    """Whether `x` is data throughout, in lists, tuples and dataclasses: a table of a program."""
+    if is_data(x):
+        return True
+    form = form_of(x) if is_container(x) and not isinstance(x, dict) else None
+    return (form is not None and bool(form.keys) or type(x) is tuple and bool(x)) and all(
+        map(is_table, x if form is None else form.members(x)))
+
+
+def has_equal_shapes(x) -> bool | None:
+    """Whether arrays that stand in the same place of the items of lists have the same shapes; None
+    if there are no arrays.
+    """
+    found: dict[str, set] = {}
+    for path, leaf in leaves_by_place(x):
+        if isinstance(leaf, np.ndarray):
+            found.setdefault(path, set()).add(leaf.shape)
+    return all(len(shapes) == 1 for shapes in found.values()) if found else None
+
+
+def leaves_by_place(x, path: str = "") -> Iterator[tuple[str, object]]:
+    """The leaves in a container, in order, each with its place: the same for all items of a list.
+    """
+    if not is_container(x):
+        yield path, x
+        return
+    form = form_of(x)
+    for k, member in enumerate(x if form is None else form.members(x)):
+        yield from leaves_by_place(member, f"{path}.{0 if type(x) is list else k}")
+
+
+def type_of_data(x, name: str, equal: bool = False) -> Type:
+    """The type of a run-time object; its extents are named after `name`.  With `equal`, the arrays
+    in the items of lists have the same: see `has_equal_shapes`.
+    """
     match x:
         case np.random.Generator():
             return GENERATOR
@@ -199,8 +232,15 @@ def type_of_data(x, name: str) -> Type:
         case np.ndarray():
             return Scalar(x.dtype.name)
         case tuple():
-            return Tuple(tuple(type_of_data(item, f"{name}.{k}") for k, item in enumerate(x)),
-                         form_of(x))
+            return Tuple(tuple(type_of_data(item, f"{name}.{k}", equal)
+                               for k, item in enumerate(x)), form_of(x))
+        case list():
+            return Tuple(tuple(type_of_data(item, f"{name}.{0 if equal else k}", equal)
+                               for k, item in enumerate(x)), form_of(x))
         case bool() | int() | float() | complex() | np.generic():
             return type_of_constant(x)
+    if has_members(type(x)):
+        form = form_of(x)
+        return Tuple(tuple(type_of_data(member, f"{name}.{k}", equal)
+                           for k, member in enumerate(form.members(x))), form)
     return Static(x)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ...ir.length_assumptions import depend_on_long_axes, tracking_long_axes
 from ...ir.types import Array, Scalar, Tuple, Type
-from .captures import Fixed, Member, type_of_data
+from .captures import Fixed, Member, has_equal_shapes, type_of_data
 
 LIBRARIES = ("numpy", "scipy", "math", "cmath", "functools", "itertools", "operator")
 # key for code that depends on which axes are long: ir/length_assumptions.py, Note [Long axes]
@@ -97,6 +97,16 @@ class Kind:
 
     def __call__(self):
         return kind_of(type_of_data(self.of(), ""))
+
+
+@dataclass(frozen=True)
+class EqualShapes:
+    """A getter of whether arrays in the list that another getter reads have the same shapes."""
+
+    of: Callable
+
+    def __call__(self):
+        return has_equal_shapes(self.of())
 
 
 @dataclass(frozen=True)

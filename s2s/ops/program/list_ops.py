@@ -107,6 +107,18 @@ list_of = define(
     moves=ALL, native="compiled", contiguous="operands",
 )
 
+listed = define(
+    # a container of alike members, read as the list of them that it is in print
+    "listed",
+    evaluate=lambda xs, *, type: xs,
+    infer=lambda xs, *, type: type,
+    syntax=lambda xs, *, type: xs,
+    vjp=None,
+    cheap=True,
+    views=(0,),
+    moves=(0,), total=True,
+)
+
 list_full = define(
     "list_full",  # (x, n): [x] * n
     evaluate=lambda x, n: [x] * n,
