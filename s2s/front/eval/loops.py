@@ -13,8 +13,10 @@ import gast
 from ...errors import S2SError, TypeMismatchError, UndecidedError, UnsupportedError
 from ...ir.builder import at
 from ...ir.graph import MISSING, OPERATORS, Value
+from ...ir.types import Extent
 from ...ops.core.control import for_loop, while_loop
 from ...ops.core.record import value
+from ...ops.core.shape import extent_of
 from ...ops.program.checkpoint import Plan
 from ..control.iterables import Iterable, iterable
 from ..control.iterators import OneShotIterator
@@ -111,6 +113,8 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
             indices = known_range(source.bounds)
             if isinstance(error, SharedError) and not error.carriers <= frame.session.one_of:
                 raise  # there is something better to try: front/eval/build.py
+            if indices is None:
+                _ask_for_length(error, source)
             if indices is None or len(indices) > FOLLOWED_AT_MOST.get(type(error), UNROLL_AT_MOST):
                 raise
             if (isinstance(error, MixedMembers) and error.ranges
@@ -120,6 +124,16 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
             _run_unrolled(
                 frame, node,
                 Iterable(lambda k: source.get(indices[k]), trips=len(indices), held=source.held))
+        except TypeMismatchError as error:
+            _ask_for_length(error, source)
+            raise
+
+
+def _ask_for_length(error: S2SError, source: Iterable) -> None:
+    """Note that the trips of a loop may be followed one by one where a length is known."""
+    extent = extent_of(value(source.bounds[1]))
+    if error.extent is None and isinstance(extent, Extent):
+        error.extent = extent
 
 
 # Note [Loops over tables]
