@@ -72,22 +72,33 @@ class Meanings(dict):
 
     def __init__(self):
         self.waiting: dict[str, dict[str, object]] = {}  # by module, by name
-        # yields keys and meanings that are new since it was last called
-        self.more: Callable[[], Iterable[tuple]] = tuple
+        # what has been declared, and the keys and meanings of one declaration
+        self.declared: list = []
+        self.entries: Callable[[object], Iterable[tuple]] = tuple
+        self.read = 0  # how many declarations have been entered
+        self.declaring: dict[str, str] = {}  # a package, and the module that declares its functions
+        self.seen: tuple | None = None  # how many modules and declarations there were last
 
     def __setitem__(self, key, meaning) -> None:
+        self.seen = None
         if isinstance(key, Named):
             self.waiting.setdefault(key.module, {})[key.name] = meaning
         else:
             super().__setitem__(key, meaning)
 
     def arrive(self) -> bool:
-        """Enter what is new, and the functions of modules that have been imported since; return
-        whether there was anything.  A name that this version of a module lacks is left out.
+        """Enter what has been declared, and the functions of modules that have been imported, since
+        this was last asked; return whether there was anything.  A name that this version of a
+        module lacks is left out.
         """
-        new = list(self.more())
-        for key, meaning in new:
+        if (len(sys.modules), len(self.declared)) == self.seen:
+            return False
+        for package in [each for each in self.declaring if each in sys.modules]:
+            import_module(self.declaring.pop(package))
+        new = self.declared[self.read:]
+        for key, meaning in [entry for each in new for entry in self.entries(each)]:
             self[key] = meaning
+        self.read += len(new)
         arrived = [module for module in list(self.waiting) if module in sys.modules]
         for name in arrived:
             # waits until it is complete, if another thread is importing it
@@ -97,6 +108,7 @@ class Meanings(dict):
                     self.setdefault(attrgetter(each)(module), meaning)
         for name in arrived:
             self.waiting.pop(name, None)
+        self.seen = len(sys.modules), len(self.declared)
         return bool(new or arrived)
 
     def __missing__(self, key):

@@ -800,14 +800,9 @@ def along_axis(func1d, axis, arr):
 def histogram(x, bins=10, range=None, density=None, weights=None):  # noqa: A002  NumPy's own name
     """np.histogram, whose op finds the ends of what has elements."""
     if (range is None and not isinstance(bins, (str, list, tuple)) and np.ndim(bins) == 0
-            and any([may_be_empty(x, k) for k in axes_of(x)])):
+            and may_be_empty(x, None)):
         range = ends_of_samples(x)  # noqa: A001
     return np.histogram(x, bins, range=range, density=density, weights=weights)
-
-
-def axes_of(x):
-    """The numbers of the axes of an array, as far as they are known."""
-    return tuple(range(np.ndim(x))) if is_known(np.ndim(x)) else ()
 
 
 def ends_of_samples(x):

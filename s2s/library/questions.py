@@ -8,8 +8,10 @@ import numpy as np
 
 
 def may_be_empty(x, axis=0):
-    """Test whether an axis may have length 0, for all that is known when code is generated."""
-    return np.shape(x)[axis] == 0
+    """Test whether an axis, or any axis, may have length 0, for all that is known when code is
+    generated.
+    """
+    return np.size(x) == 0 if axis is None else np.shape(x)[axis] == 0
 
 
 def is_known(x):

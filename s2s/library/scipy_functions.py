@@ -178,17 +178,21 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
 @implements("scipy.linalg:eigh")
 def eigh(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, type=1,
          check_finite=True, subset_by_index=None):
-    """scipy.linalg.eigh; of two matrices as LAPACK's sygvd does it, with a Cholesky factor of the
-    second.
+    """scipy.linalg.eigh."""
+    if subset_by_index is None:
+        return eigenvalues_and_vectors(a, b, lower, eigvals_only, type, check_finite)
+    if not eigvals_only:
+        raise NotImplementedError("s2s: scipy.linalg.eigh of some eigenvectors: take them from "
+                                  "all, v[:, first:last + 1]")
+    first, last = subset_by_index
+    return eigenvalues_and_vectors(a, b, lower, True, type, check_finite)[..., first:last + 1]
+
+
+def eigenvalues_and_vectors(a, b, lower, eigvals_only, type, check_finite):
+    """scipy.linalg.eigh of all; of two matrices as LAPACK's sygvd does it, with a Cholesky factor
+    of the second.
     """
     a = checked(a, check_finite)
-    if subset_by_index is not None:
-        if not eigvals_only:
-            raise NotImplementedError("s2s: scipy.linalg.eigh of some eigenvectors: take them from "
-                                      "all, v[:, first:last + 1]")
-        first, last = subset_by_index
-        return eigh(a, b, lower=lower, eigvals_only=True, type=type,
-                    check_finite=check_finite)[..., first:last + 1]
     if b is None:
         if eigvals_only:
             return np.linalg.eigvalsh(a) if lower else np.linalg.eigvalsh(a, "U")

@@ -950,7 +950,7 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
     keywords = {**bound, **keywords}
     definition = definition_of(plain)
     bindings = bound_arguments(frame, signature_of(plain), plain.__name__, args, keywords, node)
-    if may_call_itself(function):
+    if place is None and may_call_itself(function):  # those of s2s's own do not
         return call_recursive(frame, outside_definition(plain), bindings, node)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
 

@@ -6,10 +6,7 @@ library/declarations.py says which these are, and what is asked of their argumen
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Iterator
-from importlib import import_module
-from itertools import islice
 
 import numpy as np
 
@@ -26,8 +23,6 @@ from ..values.lists import is_list
 from .apply import apply, in_place
 from .python_builtins import BUILTINS
 
-# the libraries that are read once a package is imported, since they need it themselves
-LIBRARIES = {"scipy": "s2s.library.scipy_functions"}
 UFUNCS = [
     f for f in FUNCTIONS
     if isinstance(f, np.ufunc) and f.nin == 2 and f.nout == 1 and f.signature is None
@@ -121,9 +116,10 @@ def _function_named(name: str) -> Callable:
 
 
 def _may_be_empty(frame: Frame, node, x, axis=0) -> bool:
-    dims = dims_of(frame.value(x).type)
-    n = dims[frame.static(axis, "axis=", node)] if dims else 0
-    return n == 0 if isinstance(n, int) else n.least == 0
+    dims, axis = dims_of(frame.value(x).type), frame.static(axis, "axis=", node)
+    if axis is not None:
+        dims = dims[axis:][:1] or (0,)
+    return any(n == 0 if isinstance(n, int) else n.least == 0 for n in dims)
 
 
 def _is_known(frame: Frame, node, x) -> bool:
@@ -133,25 +129,16 @@ def _is_known(frame: Frame, node, x) -> bool:
 # ------------------------------------------------------------------------------------- the table
 
 
-class _Reader:
-    """Read the declarations of the library, each of them once."""
-
-    def __init__(self):
-        self.count = 0  # of the declarations that have been read
-
-    def __call__(self) -> Iterator[tuple[object, Callable]]:
-        """What is implemented by functions declared since the last call, and its meanings."""
-        for package in [each for each in LIBRARIES if each in sys.modules]:
-            import_module(LIBRARIES.pop(package))
-        new = list(islice(DECLARED, self.count, None))
-        for declared in new:
-            for f in UFUNCS if declared.method else ():
-                yield getattr(f, declared.method), meaning_of(declared, f)
-            meaning = meaning_of(declared)
-            for each in declared.implemented:
-                yield Named(*each.split(":")) if isinstance(each, str) else each, meaning
-        self.count += len(new)
+def _entries(declared: Declaration) -> Iterator[tuple[object, Callable]]:
+    """What a function of the library implements, and its meaning."""
+    for f in UFUNCS if declared.method else ():
+        yield getattr(f, declared.method), meaning_of(declared, f)
+    meaning = meaning_of(declared)
+    for each in declared.implemented:
+        yield Named(*each.split(":")) if isinstance(each, str) else each, meaning
 
 
-BUILTINS.more = _Reader()
+BUILTINS.declared, BUILTINS.entries = DECLARED, _entries
+# SciPy's are declared once it has been imported, since they import it themselves
+BUILTINS.declaring["scipy"] = "s2s.library.scipy_functions"
 BUILTINS.update({questions.may_be_empty: _may_be_empty, questions.is_known: _is_known})

@@ -152,14 +152,17 @@ def _number(start):
     return value(start) if isinstance(start, (bool, int, float, complex)) else start
 
 
-def _any(frame: Frame, node, source):
-    return source.fold("any") if isinstance(source, Generator) else call_library(
-        frame, node, library.any_of, source)
+def _truth_of(function: Callable, meaning: Callable) -> Callable:
+    """any or all: evaluated at compile time, or inlined from library/."""
+    def truths(frame: Frame, node, source):
+        if isinstance(source, Generator):
+            return source.fold(function.__name__)
+        members = frame.members(source)
+        if members is not None and all(map(frame.is_static, members)):
+            return function(frame.static(x, "this") for x in members)
+        return call_library(frame, node, meaning, source)
 
-
-def _all(frame: Frame, node, source):
-    return source.fold("all") if isinstance(source, Generator) else call_library(
-        frame, node, library.all_of, source)
+    return truths
 
 
 def _extreme(function, larger: Callable) -> Callable:
@@ -645,8 +648,8 @@ BUILTINS.update({
     list: _list,
     tuple: _tuple,
     sum: _sum,
-    any: _any,
-    all: _all,
+    any: _truth_of(any, library.any_of),
+    all: _truth_of(all, library.all_of),
     sorted: _sorted,
     len: _len,
     max: _extreme(max, operator.gt),

@@ -7,6 +7,7 @@ as the user's own it would be taken apart; it is one op, `sum_to(y_bar, x)`.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 
@@ -19,12 +20,20 @@ def record_of_helper(function) -> Record | None:
     """The op that a helper function stands for; None for a user's function."""
     if not isinstance(function, types.FunctionType):
         return None
+    record = _helped(len(RECORDS)).get(function.__name__)
+    if record is None or function.__code__.co_code != record.helper.__code__.co_code:
+        return None
+    return record if _operands(record) is not None else None
+
+
+@functools.cache
+def _helped(count: int) -> dict[str, Record]:
+    """The records that have helpers, by the helpers' names, of a table of so many records."""
+    found: dict[str, Record] = {}
     for record in RECORDS.values():
-        helper = record.helper
-        if helper is not None and helper.__name__ == function.__name__:
-            same = function.__code__.co_code == helper.__code__.co_code
-            return record if same and _operands(record) is not None else None
-    return None
+        if record.helper is not None:
+            found.setdefault(record.helper.__name__, record)
+    return found
 
 
 def _operands(record: Record) -> list[tuple[str, str]] | None:
