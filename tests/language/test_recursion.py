@@ -951,3 +951,37 @@ def test_linearized_derivatives_of_functions_that_call_themselves(f, at):
         np.testing.assert_allclose(forward(d), expected, rtol=1e-6, atol=1e-7)
     twice = s2s.linearize(lambda x: s2s.linearize(f, x)[1](d), at)[0]
     np.testing.assert_allclose(twice, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_items_of_a_part_of_a_list_are_not_lost():
+    """They were: the call was given a copy of the slice, and only that copy was brought back."""
+    def shifted(x):
+        rows = []
+        for k in range(len(x)):
+            rows.append(x * (k + 1.0))
+
+        def shift(rows, depth):
+            if depth > 0:
+                rows[0][0] += x[depth]
+                shift(rows[1:], depth - 1)
+
+        shift(rows, 2)
+        return sum([np.sum(r**2) for r in rows])
+
+    with pytest.raises(s2s.S2SError, match="writes into items of a list that may share memory"):
+        s2s.grad(shifted)(np.array([0.7, -0.4, 1.3]))
+
+    def by_places(x):
+        rows = []
+        for k in range(len(x)):
+            rows.append(x * (k + 1.0))
+
+        def shift(each, start, depth):
+            if depth > 0:
+                each[start][0] += x[depth]
+                shift(each, start + 1, depth - 1)
+
+        shift(rows, 0, 2)
+        return sum([np.sum(r**2) for r in rows])
+
+    judge(by_places, np.array([0.7, -0.4, 1.3]))

@@ -21,6 +21,7 @@ from ..domain.functions import Generator, Method
 from ..domain.heap import Cell, Container
 from ..values.captured_lists import outside_items
 from ..values.dicts import Entries, entries_of
+from ..values.list_views import item_of_list
 from ..values.lists import length_of_list, sharing_items, take_item
 from ..values.objects import method_of
 from ..values.subscript import take
@@ -37,6 +38,7 @@ class Iterable:
     held: tuple = ()  # the bindings that it reads
     is_range: bool = False
     extent: object = None  # the extent of the axis that it runs along, where known
+    of: Cell | None = None  # the array, or the list of run-time length, whose members these are
     plan: Plan | None = None  # the checkpointing plan for the reverse sweep
     # of one of known trips: () -> the same with an index of the run, or None if there is none
     tabulate: Callable | None = None
@@ -74,14 +76,17 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
         case Cell() if frame.heap.items(binding) is not None:
             return known_members(frame, lambda k: take_item(frame, binding, k),
                                  len(frame.heap.items(binding)), binding)
+        case Cell() if binding.parts is not None:
+            return Iterable(lambda k: item_of_list(frame, binding, k),
+                            (0, length_of_list(frame, binding), 1), held=(binding,), of=binding)
         case Cell() if isinstance(frame.heap.read(binding).type, List):
             return Iterable(lambda k: take_item(frame, binding, k),
-                            (0, length_of_list(frame, binding), 1), held=(binding,))
+                            (0, length_of_list(frame, binding), 1), held=(binding,), of=binding)
         case Cell():
             content = frame.heap.read(binding)
             extent = content.type.dims[0] if hasattr(content.type, "dims") else None
             return Iterable(lambda k: take(frame, binding, k), (0, length(content, axis=0), 1),
-                            held=(binding,), extent=extent)
+                            held=(binding,), extent=extent, of=binding)
         case Value(type=Scalar()):
             raise TypeMismatchError("a loop over a number", frame.line(node), "loop over range(n)")
     kind = type(binding.content if isinstance(binding, Object) else binding).__name__

@@ -36,9 +36,10 @@ from ..domain.frame import (
 )
 from ..domain.functions import ConditionalFunction, ConditionalObject, FunctionValue
 from ..domain.heap import UNSURE, Cell, Container, flat_choice, insider
+from ..domain.item_places import line_site
 from ..domain.optional import Maybe, assume, resolve_optional
 from ..values.exceptions import map_leaves
-from ..values.lists import as_list, line_site
+from ..values.lists import as_list
 from ..values.maybe_unbound import go_on_bound, note_arms
 from ..values.strings import (
     choices,

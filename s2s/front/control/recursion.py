@@ -91,6 +91,7 @@ class Signature:
     identities: object = None  # which of the results are one object: front/domain/result_aliases.py
     # positions of leaves of the result that may share memory
     pairs: tuple[tuple[int, int], ...] = ()
+    items: tuple[int, ...] = ()  # those of `changed` that are lists, of which items are changed
 
 
 @dataclass(eq=False)
@@ -189,6 +190,9 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
     frame.live |= frame.pending  # the rest of the statement is still to be evaluated
     for k, out in zip(signature.changed, outputs[count:]):
         frame.write(arguments[k], out)
+    for k in signature.items:
+        _refuse_items_elsewhere(frame, made, arguments[k], node)
+        frame.heap.written_in.update(arguments[k].roots)
     for cell, out in zip(signature.outer, outputs[count + len(signature.changed):]):
         frame.write(cell, out)
     returned = [frame.wrap(out) for out in outputs[:count]]
@@ -204,6 +208,20 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
         for cell in list(frame.reachable_cells(result)):
             cell.origins |= families
     return result
+
+
+def _refuse_items_elsewhere(frame: Frame, made: Recursion, xs: Cell,
+                            node: gast.AST | None) -> None:
+    """Refuse a call that writes into items of the list `xs`, of which there is another name: they
+    are handed over in a copy.
+    """
+    held = frozenset().union(*(root.held for root in xs.roots))
+    for name, other in frame.reachable():
+        if any(root not in xs.roots and held & (root.family() | root.held)
+               for root in other.roots):
+            raise frame.refuse(f"{made.definition.name}, which calls itself, writes into items of "
+                               f"a list that may share memory with {name}", node,
+                               "pass the whole list, and the place in it")
 
 
 def _refuse_two_names(frame: Frame, made: Recursion, arguments: list,
@@ -322,6 +340,7 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
         structure, returned = split_binding(frame, result)
         changed = tuple(k for k, leaf in enumerate(arguments)
                         if isinstance(leaf, Cell) and heap.read(leaf) is not params[k])
+        items = tuple(k for k in changed if not heap.written_in.isdisjoint(arguments[k].roots))
         for cell in (*before, *held):
             content = started.get(cell)
             if (content is not None and not isinstance(content, Value)
@@ -342,7 +361,7 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
     return Signature(structure,
                      rename_symbols([y.type for y in block.yields], Names(known=_Back(back))),
                      changed, outer, shares, identities(frame.heap, result),
-                     sharing_pairs(returned))
+                     sharing_pairs(returned), items)
 
 
 class _Back(dict):
@@ -366,20 +385,22 @@ def _stub(made: Recursion, params: list[Value], symbols: Names) -> Function:
 def _join_signatures(known: Signature | None, found: Signature) -> Signature:
     """The join of two signatures of one structure; else the one found last."""
     if known is None or not same_structure(known.structure, found.structure) or (
-            (known.changed, known.outer) != (found.changed, found.outer)):
+            (known.changed, known.outer, known.items) != (found.changed, found.outer,
+                                                           found.items)):
         return found
     types = [join(a, b, fresh_extent) for a, b in zip(known.types, found.types, strict=True)]
     if None in types:
         return found
     same = known.identities if known.identities == found.identities else None
     return Signature(known.structure, types, known.changed, known.outer, known.shares
-                     or found.shares, same, tuple(dict.fromkeys((*known.pairs, *found.pairs))))
+                     or found.shares, same, tuple(dict.fromkeys((*known.pairs, *found.pairs))),
+                     found.items)
 
 
 def _is_same(a: Signature, b: Signature) -> bool:
     return (same_structure(a.structure, b.structure) and
-            (a.changed, a.outer, a.shares, a.identities, set(a.pairs))
-            == (b.changed, b.outer, b.shares, b.identities, set(b.pairs))
+            (a.changed, a.outer, a.items, a.shares, a.identities, set(a.pairs))
+            == (b.changed, b.outer, b.items, b.shares, b.identities, set(b.pairs))
             and _number_symbols(a.types) == _number_symbols(b.types))
 
 

@@ -66,6 +66,7 @@ class Cell:
     flat: bool = False  # x.flat: parts of it are copies
     is_tuple: bool = False  # a tuple of run-time length, which nothing changes
     held: frozenset = frozenset()  # of a list: cells that its items may share memory with
+    parts: object = None  # of a list that is a view: front/values/list_views.py
     # of a list: cells that two of its items may both share memory with
     alike: frozenset = frozenset()
     # the loops, each with a name that it carries, that have bound it: front/control/one_of.py
@@ -126,7 +127,7 @@ class Container:
 
     mirrors: Container | None = None  # the object of which it is the __dict__
     base, index, made, doubtful, getter, is_tuple = None, None, None, False, None, False
-    outside = None
+    outside, parts = None, None
 
     @property
     def root(self) -> Cell | Container:
@@ -316,6 +317,7 @@ class Heap:
         # view -> (base's Value at the last read, its own)
         self.seen: dict[Cell, tuple[Value, Value]] = {}
         self.written: set | None = None  # the roots that the current generator writes into
+        self.written_in: set[Cell] = set()  # the lists into whose items something was written
         self.stored: set[Cell | Container] = set()  # a copy of each is stored outside the function
 
     def new(self, content: Value | tuple, origins: Iterable[Cell] = (), owner: str = "") -> Cell:
@@ -526,9 +528,16 @@ class Heap:
         `through` is the cell that the program names in the statement that writes: `cell`, or a view
         of it. `update` is the statement's effect on any array in its place.
         """
+        if cell.root is not cell and cell.parts is not None:
+            raise UnsupportedError("this changes a list of parts of something that is written into "
+                                   "through it", current().line,
+                                   "put copies (`.copy()`) of the parts into the list")
         named = through.bases
         if self.written is not None:
             self.written.update(cell.roots)
+        if through is not cell.root:
+            self.written_in.update(root for root in cell.roots
+                                   if isinstance(root, Cell) and self.is_list(root))
         for root in cell.roots:
             kind = (root.cls.__name__
                     if isinstance(root, Container)
@@ -580,6 +589,9 @@ class Heap:
         new content.
         """
         place = other.place if isinstance(other, Container) else place_of_view(other)
+        if (isinstance(content, Value) and isinstance(content.type, List) and root in other.roots
+                and any(each.parts is not None for each in other.bases)):
+            return False
         if (place is None or root not in other.roots or not isinstance(content, Value)
             or content.op is None):
             return True

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...ir.builder import current
 from ...ir.graph import Value
 from ...ir.types import Static, Tuple
 from ...ops.core.control import item, packed
@@ -66,6 +67,14 @@ class Place:
         """Yield the places and the Values of the members of the tuple `whole`, which lies here."""
         for k in range(len(whole.type.items)):
             yield self.inside(k), item(whole, index=k)
+
+
+def line_site(what: str) -> tuple:
+    """Return what stands for the current line in all runs of the program, as one that reads an item
+    of a list, say.
+    """
+    line = current().line
+    return what, line.source.filename, line.number
 
 
 def has_places(type) -> bool:

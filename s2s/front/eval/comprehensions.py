@@ -24,13 +24,16 @@ from ..control.iterables import Iterable, iterable, mapped, normalised_range
 from ..control.iterators import once
 from ..domain.frame import BOUND, Frame
 from ..domain.functions import Generator, Local
+from ..domain.item_places import line_site
 from ..values.activation import run
 from ..values.comprehension_scope import comprehension_scope
 from ..values.dicts import new_dict
 from ..values.iterator_invalidation import was_written
+from ..values.list_views import askable, is_asked, view_of_all
 from ..values.lists import new_list
 from ..values.nonlocals import borrow
 from ..values.objects import new_dict_at as placed_dict
+from ..values.subscript import take
 from .expressions import assign, condition, evaluate, evaluate_any
 
 UNROLL_AT_MOST = 16  # most trips of a range that are unrolled into a list of known length
@@ -54,8 +57,21 @@ def _listed(frame: Frame, node, source: Iterable):
     items = _unroll(frame, node, source)
     if items is None and isinstance(node, gast.DictComp):
         return _run(frame, node, "dict", source, placed_dict(frame, new_dict(frame, {}), node))
-    return (new_list(frame, items) if items is not None
-            else _run(frame, node, "list", source, new_list(frame, ())))
+    if items is not None:
+        return new_list(frame, items)
+    is_copy = source.of is not None and _lists_all(node)
+    if is_copy and is_asked(frame) and (view := view_of_all(frame, source.of, take)) is not None:
+        return view
+    site = line_site("list")
+    made = _run(frame, node, "list", source, new_list(frame, ()))
+    return askable(made, site) if is_copy else made
+
+
+def _lists_all(node) -> bool:
+    """Whether a comprehension is `[x for x in xs]`."""
+    loop = node.generators[0]
+    return (len(node.generators) == 1 and not loop.ifs and isinstance(loop.target, gast.Name)
+            and isinstance(node.elt, gast.Name) and node.elt.id == loop.target.id)
 
 
 def _generator(frame: Frame, node: gast.GeneratorExp, source: Iterable) -> Generator:

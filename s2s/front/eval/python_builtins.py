@@ -35,11 +35,12 @@ from ..domain.functions import CheckpointedFunction, FunctionValue, Generator
 from ..domain.heap import Cell, Container
 from ..values.context_managers import CONTEXTS
 from ..values.exceptions import guard
+from ..values.list_views import askable, is_asked, view_of_all
 from ..values.lists import is_list, new_list, sharing_items
 from ..values.messages import print_, warn
 from ..values.objects import FUNCTIONS_OF_OBJECTS
 from ..values.strings import format_, repr_, str_
-from ..values.subscript import length_of
+from ..values.subscript import length_of, take
 from .match_patterns import QUESTIONS
 
 # longest array that becomes a list of known length; longer ones become run-time lists
@@ -150,14 +151,16 @@ def _tuple(frame: Frame, node, source=()):
 
 def _list(frame: Frame, node, source=()):
     if isinstance(source, Cell) and frame.heap.items(source) is None:
+        if is_asked(frame) and (view := view_of_all(frame, source, take)) is not None:
+            return view
         if is_list(frame, source):
-            return sharing_items(frame, source, list_copy(frame.heap.read(source)))
+            return askable(sharing_items(frame, source, list_copy(frame.heap.read(source))))
         content = frame.heap.read(source)
         if (isinstance(content.type, Array)
             and (not isinstance(n := content.type.dims[0], int) or n > MOST_MEMBERS)):
             items = frame.heap.new(list_unstack(content, depth=1))
             items.held = source.family() if content.type.rank > 1 else frozenset()
-            return items
+            return askable(items)
     return new_list(frame, _members(frame, node, source))
 
 

@@ -23,8 +23,9 @@ from ...ops.program import list_ops as ops
 from ..domain.frame import ExceptionObject, Frame
 from ..domain.functions import CarriesFunction, ConditionalObject, FunctionValue, MixedMembers
 from ..domain.heap import Cell, Container, cells_in, is_shared, place_of_view
-from ..domain.item_places import Place, has_places
+from ..domain.item_places import Place, has_places, line_site
 from .exceptions import guard
+from .list_views import askable, is_asked, view_of_items
 from .messages import raise_
 from .strings import looked_up, word
 
@@ -141,6 +142,8 @@ def take_item(frame: Frame, xs: Cell, key):
     items = frame.heap.items(xs)
     if isinstance(key, slice):
         return _slice(frame, xs, items, key)
+    if (found := _item_of_view(frame, xs, key)) is not None:
+        return found
     if items is not None and frame.is_static(key):
         return _member(frame, items, frame.static(key, "this index"))
     if items and all(isinstance(x, str) for x in items):
@@ -154,8 +157,8 @@ def take_item(frame: Frame, xs: Cell, key):
     if items is not None and isinstance(list_value(frame, items).type.item, Unknown):
         raise_if_counted(frame, items, key)
     i = index_of(frame, key)
-    is_asked = line_site("item") in frame.session.one_of
-    if ((frame.session.choosing or is_asked) and items is not None
+    is_place = line_site("item") in frame.session.one_of
+    if ((frame.session.choosing or is_place) and items is not None
             and _is_one_of(frame, i, items)):
         return conditional_item(frame, i, items)
     content = as_list(frame, xs)
@@ -164,17 +167,21 @@ def take_item(frame: Frame, xs: Cell, key):
         raise TypeMismatchError("an item of a list into which nothing is put",
                                 current().line, "append to it first")
     y = ops.list_get(content, i)
-    if is_asked and holds_shared(y.type) and has_places(y.type):
+    if is_place and xs.parts is None and holds_shared(y.type) and has_places(y.type):
         return frame.heap.in_place(Place(xs, i, _counts_from_start(frame, i)), y)
     return binding_of_item(frame, xs, y)
 
 
-def line_site(what: str) -> tuple:
-    """Return what stands for the current line in all runs of the program, as one that reads an item
-    of a list, say.
+def _item_of_view(frame: Frame, xs: Cell, key):
+    """`xs[key]` of a list that is a view (list_views.py); None of others, or if it is not known
+    which item of the base that is.
     """
-    line = current().line
-    return what, line.source.filename, line.number
+    if xs.parts is None or not xs.parts.is_open or isinstance(key, slice):
+        return None
+    i = index_of(frame, key)
+    from_start = _counts_from_start(frame, i)
+    return (xs.parts.item(frame, xs.base, i, from_start) if from_start or xs.parts.is_whole
+            else None)
 
 
 def _counts_from_start(frame: Frame, i: Value) -> bool:
@@ -284,6 +291,8 @@ def place_in(frame: Frame, xs: Cell, key):
     """`xs[key]` as the target of an immediate write: a view of the list, if it is a run-time list.
     """
     items = frame.heap.items(xs)
+    if getattr(xs, "parts", None) is not None:
+        return _item_of_view(frame, xs, key)
     if (not is_list(frame, xs) or isinstance(key, slice)
             or items is not None and (frame.is_static(key) or not _alike(frame, items))):
         return None
@@ -439,10 +448,20 @@ def _slice(frame: Frame, xs: Cell, items: tuple | None, key: slice) -> Cell:
                            "keep numbers, or arrays of one rank, in a list of their own",
                            ranges=[bounds for b in bounds for bounds in counting(frame, b)])
     content = as_list(frame, xs)
+    if is_asked(frame) and (view := _slice_as_view(frame, xs, key)) is not None:
+        return view
     given = [frame.value(b) for b in bounds if not is_none(b)]
     flags = tuple(not is_none(b) for b in bounds)
     part = sharing_items(frame, xs, ops.list_slice(content, *given, flags=flags))
-    return run_time_tuple(part) if is_tuple(frame, xs) else part
+    return run_time_tuple(part) if is_tuple(frame, xs) else askable(part)
+
+
+def _slice_as_view(frame: Frame, xs: Cell, key: slice) -> Cell | None:
+    """A slice from a known start, by 1, as a view; None of others, and of tuples."""
+    start = 0 if is_none(key.start) else frame.value(key.start).constant
+    if type(start) is not int or start < 0 or not is_none(key.step) or is_tuple(frame, xs):
+        return None
+    return view_of_items(frame, xs, start, None if is_none(key.stop) else frame.value(key.stop))
 
 
 def sharing_items(frame: Frame, xs: Cell, content: Value) -> Cell:
