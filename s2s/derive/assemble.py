@@ -24,8 +24,8 @@ from ..ops.program.pytree import leaf_types, leaves_of, parameter_tree, result_t
 from ..specialisation import members_of_axes
 
 MOST_IN_RETURN = 3  # the most leaves of a container to print inline in the `return`
-MOST_NAMED = 4  # members of a list whose types a docstring names one by one
-LONGEST_NAMED = 60  # the characters of which are at most so many
+MOST_NAMED = 4  # members of one type that a docstring names one by one
+LONGEST_NAMED = 100  # characters for the types of the members of a list
 
 
 def value_of(function: Function) -> Function:
@@ -537,7 +537,7 @@ def _members(items: Sequence[Type], brackets: str) -> str:
     texts, (left, right) = [*map(short, items)], brackets
     if len(texts) > MOST_NAMED and len({*texts}) == 1:
         return f"{left}{texts[0]}{',' if left == '(' else ''}{right} * {len(texts)}"
-    if len(texts) > MOST_NAMED and sum(map(len, texts)) > LONGEST_NAMED:
+    if len(texts) > 2 and sum(map(len, texts)) > LONGEST_NAMED:
         texts[1:-1] = ["..."]
     return f"{left}{', '.join(texts)}{right}"
 

@@ -14,9 +14,10 @@ import sys
 from collections.abc import Callable
 from types import FunctionType, ModuleType
 
-from ..front.syntax.captures import Closed, Fixed, Global, Item, Keys, Length, Member
+from ..front.syntax.captures import Closed, Fixed, Global, Item, Keys, Length, Member, Opened
 from ..front.syntax.dependencies import (
     Absent,
+    Classes,
     Code,
     Defaults,
     EqualShapes,
@@ -31,7 +32,7 @@ from ..ops.program.custom_rules import rules_given
 ROOT = ("root",)
 OF_FUNCTIONS = {"code": Code, "defaults": Defaults}
 OF_GETTERS = {"length": Length, "keys": Keys, "kind": Kind, "library": Library, "inside": Inside,
-              "equal shapes": EqualShapes}
+              "equal shapes": EqualShapes, "opened": Opened, "classes": Classes}
 WITH_NAMES = {"member": Member, "item": Item, "present": Present}
 
 

@@ -623,3 +623,92 @@ def test_python_numbers_stay_python_numbers():
 
     y = s2s.value_and_grad(f)(np.float32(1.5))[0]
     assert y.dtype == f(np.float32(1.5)).dtype == np.float32
+
+
+class Bond:
+    frequency = 2
+
+    def __init__(self, maturity, coupon, quote):
+        self.flows = [(k / self.frequency, coupon + (k == 2 * maturity))
+                      for k in range(1, 2 * maturity + 1)]
+        self.quote = quote
+
+    def price(self, rate):
+        return sum(flow * np.exp(-t * rate) for t, flow in self.flows)
+
+    @property
+    def longest(self):
+        return self.flows[-1][0]
+
+
+BONDS = [Bond(1, 0.02, 0.99), Bond(2, 0.03, 1.0), Bond(3, 0.01, 0.9), Bond(2, 0.05, 1.1)]
+
+
+def bonds(x):
+    s = 0.0
+    for k, bond in enumerate(BONDS):
+        s += (bond.price(x[k]) - bond.quote) ** 2 / bond.longest
+    return s
+
+
+PROGRAMS.append(bonds)
+
+
+@pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.compile)])
+def test_captured_objects_of_plain_classes_are_read_at_each_call(jit):
+    own = [Bond(1, 0.02, 0.99), Bond(2, 0.03, 1.0), Bond(3, 0.01, 0.9), Bond(2, 0.05, 1.1)]
+
+    class Other(Bond):
+        frequency = 1
+
+        def price(self, rate):
+            return rate * self.quote
+
+    def f(x):
+        s = 0.0
+        for bond in own:
+            s += (bond.price(x[0]) - bond.quote) ** 2 / bond.longest
+        return s
+
+    g = s2s.jit(s2s.grad(f)) if jit else s2s.grad(f)
+
+    def check():
+        np.testing.assert_allclose(g(X), differences(f, X), rtol=1e-7, atol=1e-8)
+
+    check()
+    own[2].quote = 2.0
+    own[1].flows[0] = (0.3, 0.7)
+    check()
+    own[1].flows.append((3.0, 1.5))
+    check()
+    own.reverse()
+    check()
+    own[0] = Other(2, 0.1, 1.0)
+    check()
+    own[1].frequency = 3
+    check()
+    own[1].price = lambda rate: rate ** 2
+    check()
+
+
+def test_methods_of_a_captured_object_read_the_same_parameters():
+    class Curve:
+        def __init__(self):
+            self.a, self.b = 0.5, 1.5
+
+        def level(self, x):
+            return self.a * x + self.b
+
+        def slope(self, x):
+            return self.a + self.level(x) * self.b
+
+    curve = Curve()
+
+    def f(x):
+        return curve.level(x[0]) * curve.slope(x[1]) + curve.slope(x[0])
+
+    g = s2s.grad(f)
+    np.testing.assert_allclose(g(X), differences(f, X), rtol=1e-7, atol=1e-8)
+    curve.a = 2.0
+    np.testing.assert_allclose(g(X), differences(f, X), rtol=1e-7, atol=1e-8)
+    assert len(g.lower(X).function.params) == 3

@@ -165,7 +165,9 @@ def _whole(x: Value) -> Value | None:
     if not isinstance(whole.type, Tuple) or len(whole.type.items) != len(x.op.inputs):
         return None
     if x.op.name == "tuple":
-        return whole if whole.type.form == x.op.attrs.get("form") else None
+        own, given = x.op.attrs.get("form"), whole.type.form
+        return whole if own == given or own and given and (own.kind, own.keys) == (
+            given.kind, given.keys) == ("attributes", given.keys) else None
     return whole if whole.type.form is None or whole.type.form.kind == "list" else None
 
 

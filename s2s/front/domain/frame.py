@@ -98,7 +98,8 @@ class Tables:
     allowed: bool = True
     used: bool = False
     refused: set = field(default_factory=set)  # the places of loops that need their members apart
-    getters: set = field(default_factory=set)  # of captured lists that are one parameter
+    # of captured lists that are one parameter -> the getter of that
+    getters: dict = field(default_factory=dict)
 
 
 MOST_MET = 50  # values to look at for a length

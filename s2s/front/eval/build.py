@@ -137,23 +137,20 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
                 first = None  # that write may be understood next time
 
 
-def _forget_covered(found: dict[Callable, object], tables: set, function: Function) -> None:
+def _forget_covered(found: dict[Callable, object], tables: dict, function: Function) -> None:
     """Drop the dependencies on members of captured lists that are parameters as a whole, and on
     the lists that are not, in place.
     """
     read = {*function.captures.values()}
+    wholes = {*tables.values()}
     for getter in [*found]:
-        if not isinstance(getter, (Kind, EqualShapes)):
+        if not isinstance(getter, (Kind, EqualShapes)) or getter.of in read:
             continue
-        if getter.of in tables:
-            if getter.of not in read:
-                del found[getter]
-        elif getter.of not in read:
-            owner = getter.of
-            while isinstance(owner, (Item, Member, Length)) and owner not in tables:
-                owner = owner.owner
-            if owner in tables and owner in read:
-                del found[getter]
+        owner = getter.of
+        while isinstance(owner, (Item, Member, Length)) and owner not in tables:
+            owner = owner.owner
+        if getter.of in wholes or owner is not getter.of and tables.get(owner) in read:
+            del found[getter]
 
 
 def _run(

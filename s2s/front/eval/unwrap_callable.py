@@ -21,6 +21,7 @@ from ...ir.graph import identifier
 from ...ops.core.record import FUNCTIONS
 from ...ops.program.checkpoint import Checkpointed
 from ...ops.program.custom_rules import RULES
+from ..syntax.captures import Fixed
 from ..syntax.dependencies import Called, note_dependency
 from ..syntax.find_source import REMEDY, definition_of
 
@@ -55,7 +56,7 @@ class WithKeywords:
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A getter of an argument bound by a functools.partial or a method."""
+    """A getter of an argument bound by a functools.partial."""
 
     read: Callable
 
@@ -102,7 +103,8 @@ def target_of(function: Callable) -> Target:
             return target_of(function.function)
         case types.MethodType():
             inner = target_of(function.__func__)
-            return Target(inner.function, (*inner.arguments, Bound(lambda: function.__self__)),
+            # one getter for all methods of an object
+            return Target(inner.function, (*inner.arguments, Fixed(function.__self__)),
                           inner.keywords)
         case functools.partial():
             inner = target_of(function.func)

@@ -29,6 +29,7 @@ from ...ir.types import (
 )
 from ...ops.core.record import type_of_constant
 
+HEAP_TYPE = 1 << 9  # the flag of classes that a program defines
 PROTOCOLS = ("__array_ufunc__", "__array_function__", "__array_wrap__", "__array_prepare__",
              "__getattribute__")
 HARMLESS = {  # attributes for creation, display and storage of arrays, which compute nothing
@@ -193,6 +194,32 @@ def is_table(x) -> bool:
     form = form_of(x) if is_container(x) and not isinstance(x, dict) else None
     return (form is not None and bool(form.keys) or type(x) is tuple and bool(x)) and all(
         map(is_table, x if form is None else form.members(x)))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A getter of the list of objects that another getter reads, with plain namespaces of their
+    attributes for the objects.
+    """
+
+    owner: Callable
+
+    def __call__(self):
+        return [types.SimpleNamespace(**vars(x)) for x in self.owner()]
+
+
+def is_table_of_objects(xs: list) -> bool:
+    """Whether the items of a list are objects of one user's class, whose attributes are tables."""
+    cls = type(xs[0]) if xs else object
+    return (all(type(x) is cls for x in xs) and type(cls) is type
+            and cls.__flags__ & HEAP_TYPE != 0 and not is_container(xs[0])
+            and not isinstance(xs[0], (Enum, np.ndarray)) and not callable(xs[0])
+            and not any(hasattr(cls, name) for name in ("__getattr__", "__slots__", "__array__"))
+            and cls.__getattribute__ is object.__getattribute__
+            and all(getattr(x, "__dict__", None) and vars(x).keys() == vars(xs[0]).keys()
+                    for x in xs)
+            and all(name.isidentifier() and is_table(member)
+                    for x in xs for name, member in vars(x).items()))
 
 
 def has_equal_shapes(x) -> bool | None:

@@ -110,6 +110,16 @@ class EqualShapes:
 
 
 @dataclass(frozen=True)
+class Classes:
+    """A getter of the classes of the objects in the list that another getter reads."""
+
+    of: Callable
+
+    def __call__(self):
+        return tuple(map(type, self.of()))
+
+
+@dataclass(frozen=True)
 class Present:
     """A getter of whether an object has an attribute."""
 

@@ -1,4 +1,4 @@
-"""Captured lists of numbers, arrays, tuples and dataclasses of them, as one parameter each."""
+"""Captured lists of numbers, arrays, tuples and objects of them, as one parameter each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from collections.abc import Callable, Iterator
 from ...ir.graph import MISSING
 from ...ir.treedef import form_of, is_container
 from ..domain.frame import Frame, Object
-from ..syntax.captures import Item, Member, has_equal_shapes, is_table, type_of_data
-from ..syntax.dependencies import EqualShapes, note_dependency
+from ..syntax.captures import (
+    Item,
+    Member,
+    Opened,
+    has_equal_shapes,
+    is_table,
+    is_table_of_objects,
+    type_of_data,
+)
+from ..syntax.dependencies import Classes, EqualShapes, note_dependency
 
 
 def outside_items(frame: Frame, outside: Object) -> tuple | None:
@@ -16,29 +24,44 @@ def outside_items(frame: Frame, outside: Object) -> tuple | None:
     it holds anything else, or if the program writes into it.
     """
     content, getter = outside.content, outside.getter
-    if type(content) is not list or not frame.session.tables.allowed or not is_table(content):
+    if type(content) is not list or not frame.session.tables.allowed:
         return None
+    cls = None
+    if not is_table(content):
+        if not is_table_of_objects(content):
+            return None
+        cls, getter = type(content[0]), Opened(getter)
     if not all(frame.kept_outside(*place) is MISSING
-               for place in _places(content, getter, outside.name)):
+               for place in _places(content, outside.getter, outside.name)):
         return None
+    if cls is not None:
+        note_dependency(classes := Classes(outside.getter), classes())
+        content = getter()
     equal = has_equal_shapes(content)
     if equal is not None:
         note_dependency(EqualShapes(getter), equal)
     frame.session.tables.used = True
-    frame.session.tables.getters.add(getter)
-    items = frame.captured(type_of_data(content, ""), getter, outside.name,
-                           lambda _, name: type_of_data(content, name, equal is True))
-    for cell in frame.reachable_cells(items):
+    frame.session.tables.getters[outside.getter] = getter
+    made = frame.captured(type_of_data(content, ""), getter, outside.name,
+                          lambda _, name: type_of_data(content, name, equal is True))
+    items = frame.heap.items(made)
+    if cls is not None:
+        items = tuple(frame.heap.new_container(cls, dict(item.members)) for item in items)
+    for cell in frame.reachable_cells((made, items)):
         cell.owner = outside.name
-    return frame.heap.items(items)
+    return items
 
 
 def _places(content, getter: Callable, name: str) -> Iterator[tuple[Callable, str]]:
     """The getters of all that is in a captured container, and names for them."""
-    form = form_of(content) if is_container(content) else None
-    if form is None:
-        return
-    for key, member in zip(form.keys, form.members(content)):
-        inner = (Item if form.kind == "list" else Member)(getter, key)
+    if type(content) is list:
+        found = [(Item(getter, k), member) for k, member in enumerate(content)]
+    elif is_container(content) and (form := form_of(content)) is not None:
+        found = [(Member(getter, key), member)
+                 for key, member in zip(form.keys, form.members(content))]
+    else:
+        found = [(Member(getter, key), member)
+                 for key, member in getattr(content, "__dict__", {}).items()]
+    for inner, member in found:
         yield inner, name
         yield from _places(member, inner, name)
