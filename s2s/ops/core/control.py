@@ -621,6 +621,12 @@ class Known:
     def __init__(self, function):
         self.name, self.function = function.name, function
 
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Known) and other.function is self.function
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
     def function_for(self, values):
         return self.function
 

@@ -311,7 +311,7 @@ class Adjoint:
             return
         kept = pair.residuals_for(op)
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
-        if op not in self.made_again:
+        if kept:
             self.calls[op] = pair.forward, kept
         seeds = [self.take_masked(op.outputs[k]) for k in seeded]
         ways = self.unreached.ways(seeds)

@@ -60,10 +60,13 @@ MANY = 100  # the assumed number of trips of a loop, and of elements of an axis,
 class Sweeps:
     """The emitter of the forward sweep with its tapes and the backward sweep that reads them, as
     one function.
+
+    `apart`, other code runs between them: what the function's own block saves is handed across
+    (tape.py, Note [What crosses a call]).
     """
 
-    def __init__(self, adjoint: Adjoint):
-        self.adjoint, self.primal = adjoint, adjoint.function
+    def __init__(self, adjoint: Adjoint, apart: bool = False):
+        self.adjoint, self.primal, self.apart = adjoint, adjoint.function, apart
         self.home = adjoint.home
         root = adjoint.regions[self.primal.block]
         self.lengths = replace_shape_only_reads(root.adjoint, self.home, self.primal)
@@ -182,6 +185,9 @@ class Sweeps:
             if v in self.home:
                 (own if self.home[v] is region.primal else outer).append(v)
         if region.parent is None:
+            if self.apart:
+                region.saved, region.recomputed = self.cut(region, list(dict.fromkeys(
+                    [*own, *(v for v in once if self.home[v] is region.primal)])))
             return
         own_once = [v for v in once if self.home[v] is region.primal]
         region.once = {v: n for v, n in once.items() if v not in own_once}
@@ -419,11 +425,13 @@ class Sweeps:
                  for s in self.adjoint.seeds]
         incoming = [Value(s.type, s.name) for s in self.adjoint.incoming.values()]
         block = Block([*params, *seeds, *incoming])
+        root = self.regions[primal.block]
         with Builder(block):
             results = self.forward(primal.block, params)
             for y, seed in zip(self.adjoint.seeded, seeds):
                 seed.type = self.env[y].type  # its extents have other names now
             count = len(block.ops)
+            self.recompute(root.recomputed)
             if self.adjoint.forwards:  # the oldest item is read first
                 for key, tape in self.tapes.items():
                     self.tapes[key] = tape_reversed(tape) if self.kinds[key] == "stack" else tape
@@ -432,7 +440,7 @@ class Sweeps:
                     self.env[region.trips] = tape_len(self.tapes[self.own_stacks(region)[0]])
             self.env.update(zip([*self.adjoint.seeds, *self.adjoint.incoming.values()],
                                 [*seeds, *incoming]))
-            block.yields = results + self.backward(self.regions[primal.block].adjoint, [])
+            block.yields = results + self.backward(root.adjoint, [])
         return block, count
 
     def tapes_inside(self, op: Op) -> list[tuple[Region, Value]]:

@@ -56,6 +56,11 @@ from .whole_array_tapes import replaced_arrays
 # so is one that a trip makes anew and reads again and again (whole_array_tapes.py).  Elements that
 # a loop writes once are not saved either (analysis/final_elements.py).
 #
+# Note [What crosses a call]
+# A function that is called becomes two, and other code runs between them.  Its own block is cut
+# like that of a loop: what is saved is handed from the one to the other.  Its arguments may be
+# handed to both.  The caller has them, though in a loop it may have to save them: they cost half.
+#
 # Note [The trip that leaves]
 # The reverse sweep through a loop knows its last trip, and that only this one can have left it
 # (analysis/exit_conditions.py).  What is read only where the loop was left, `total` in `if total >
@@ -136,6 +141,7 @@ def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Va
 
     block = region.primal
     own = {v for op in block.ops for v in op.outputs} | set(block.params) | set(needed)
+    arguments = set(block.params) if region.op is None else ()
     free = {block.params[0]} if region.is_loop and region.op.name == "for" else set()
     free |= given or set()
     needed = [v for v in needed if v not in free]
@@ -149,7 +155,8 @@ def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Va
             if is_computed(v):
                 reached += [x for x in operands(v, kept) if x in own and x not in free]
     for v, entry in nodes.items():
-        edges.append((entry, entry + 1, 0 if v in handed_on else price(v)))
+        edges.append((entry, entry + 1, 0 if v in handed_on else
+                      price(v) if v in arguments else 2 * price(v)))
         if is_computed(v):
             edges += [(nodes[x] + 1, entry, INFINITE) for x in operands(v, kept) if x in nodes]
         else:

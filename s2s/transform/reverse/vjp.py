@@ -112,18 +112,18 @@ def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool 
 
     With `again`, the second computes all that it reads from the arguments.
     """
-    block, count = Sweeps(second).emit()
+    block, count = Sweeps(second, apart=suffix == "bwd" and not again).emit()
     shapeless = without_shape(block, maybe_unbound(Function(function.name, block)))
     if again:
         count = 0
     params, seeds = block.params[:len(function.params)], block.params[len(function.params):]
     ys, x_bars = block.yields[:len(function.results)], block.yields[len(function.results):]
-    rear = Block([], block.ops[count:], x_bars)
+    front_ops, rear = block.ops[:count], Block([], block.ops[count:], x_bars)
     drop_unread(rear)
     read = [v for v in free_values(rear) if v not in set(seeds)]
     rear.ops = [v.op for v in read if v.constant is not MISSING] + rear.ops
     read = [*(p for p in params if p in read),
-            *(v for v in read if v not in set(params) and v.constant is MISSING)]
+            *in_order(front_ops, [v for v in read if v not in params and v.constant is MISSING])]
     rear.params = [*read, *seeds]
     docs = docs_of(function)
     types = {v: with_own_extents(v.type, f"<saved {k}>") for k, v in enumerate(read)
@@ -139,10 +139,18 @@ def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool 
     arguments = [k for k, p in enumerate(params) if p in read]
     kept = read[len(arguments):]
     loose = frozenset(k for k, v in enumerate(kept) if v in types)
-    front = Block(params, block.ops[:count], [*ys, *kept])
+    front = Block(params, front_ops, [*ys, *kept])
     drop_unread(front)
     forward = Function(f"{function.name}_fwd", front, function.source, docs[0],
                        len(front.yields) != 1)
     forward = finished_callee(rebuild(forward, rule=drop_marks))  # they share no values
     wrt = [function.params.index(x) for x in second.reached]
     return Halves(forward, backward, forward.results[len(ys):], arguments, wrt, loose)
+
+
+def in_order(ops: Sequence[Op], values: Sequence[Value]) -> list[Value]:
+    """Sort `values` as `ops` define them: two calls' backward parts may differ in which they read
+    first.
+    """
+    places = {v: k for k, v in enumerate(v for op in ops for v in op.outputs)}
+    return sorted(values, key=places.__getitem__)
