@@ -41,6 +41,7 @@ from .external_objects import Classes
 from .inlining import Layout
 from .insert_copies import insert_copies
 from .out_of_ssa import BUILTINS, RESERVED, Names, Own, clashing
+from .pack_saved import Packs, find_packs, pack, pack_returned, unpack
 from .prepare import (
     drop_dead,
     drop_in_place_results,
@@ -53,6 +54,7 @@ from .raises import named_classes, names_acted_with
 from .restore_returns import restore_returns
 from .statement_writer import Writer
 
+NO_PACKS = Packs()
 # without it, ast.dump tests the truth of arrays in the tree
 WHOLE = {"show_empty": True} if sys.version_info >= (3, 13) else {}
 
@@ -125,9 +127,12 @@ class Draft:
         reserved = (frozenset({*spelled.values(), *self.classes.names.values()})
                     | names_acted_with([function, *callees]))
         self.reserved = reserved | {h.__name__ for h in self.helpers} | taken
+        packs = (Packs() if annotate or native or not callees
+                 else find_packs([prepared(called, entry=called is function)
+                                  for called in (*callees, function)]))
         self.definitions: list[ast.FunctionDef] | None = [
             definition(called, annotate, native, self.reserved, entry=called is function,
-                       spelled=spelled)
+                       spelled=spelled, packs=packs)
             for called in (*callees, function)]
         return _builtins_called(self.definitions, self.helpers).intersection(
             [*spelled.values(), *self.classes.names.values()])
@@ -275,16 +280,9 @@ def _module(unparser: Unparser, entry: str, given: dict[str, object]) -> Module:
     return Module("\n".join(lines) + "\n", entry, places, given, raises)
 
 
-def definition(
-    function: Function,
-    annotate: bool = False,
-    native: bool = False,
-    reserved: frozenset[str] = frozenset(),
-    entry: bool = True,
-    spelled: Mapping[Function, str] = MappingProxyType({}),
-) -> ast.FunctionDef:
-    """`function` as a `def`; `spelled` has the names of it and its callees in the module."""
-    name, given = spelled.get(function, function.name), function
+def prepared(function: Function, annotate: bool = False, native: bool = False,
+             entry: bool = True) -> Function:
+    """A copy of `function` with copies for writes, before names are chosen."""
     function = insert_copies(lower_strong_products(function), results=entry and not annotate,
                              augmented=not annotate)
     if not annotate:
@@ -295,6 +293,22 @@ def definition(
     unpack_tuples(function)
     drop_dead(function)
     drop_in_place_results(function)
+    return function
+
+
+def definition(
+    function: Function,
+    annotate: bool = False,
+    native: bool = False,
+    reserved: frozenset[str] = frozenset(),
+    entry: bool = True,
+    spelled: Mapping[Function, str] = MappingProxyType({}),
+    packs: Packs = NO_PACKS,
+) -> ast.FunctionDef:
+    """`function` as a `def`; `spelled` has the names of it and its callees in the module."""
+    name, given = spelled.get(function, function.name), function
+    function = prepared(function, annotate, native, entry)
+    pack(function, packs)
     layout = Layout(function, one_per_line=annotate, spelled=spelled, native=native)
     names = Names(layout, reserved, native)
     while not annotate and layout.inline_moved(names):
@@ -310,7 +324,7 @@ def definition(
     nodes = [node for statement in body for node in _in_order(statement)]
     uses = [node for node in nodes if isinstance(node, ast.Name)]
     if clashes := clashing(uses, *(names[p] for p in function.params)) - reserved:
-        return definition(given, annotate, native, reserved | clashes, entry, spelled)
+        return definition(given, annotate, native, reserved | clashes, entry, spelled, packs)
     renamed = names.renumber([*(names[p] for p in function.params), *(node.id for node in uses)])
     for node in {id(node): node for node in uses}.values():
         if node.id in renamed:
@@ -330,6 +344,15 @@ def definition(
     for arg in arguments.args:
         arg.arg = renamed.get(arg.arg, arg.arg)
     rename_marks(nodes, renamed)
+    if given in packs.returned:
+        pack_returned(nodes, packs.returned[given])
+    if given in packs.given:
+        read = {node.id for node in uses}
+        taken = {*read, *reserved, *(arg.arg for arg in arguments.args)}
+        names = ("saved", *(f"saved_{k}" for k in range(1, len(taken) + 2)))
+        saved = next(each for each in names if each not in taken)
+        start = 1 if function.doc else 0
+        body[start:start] = unpack(arguments.args, *packs.given[given], read, saved)
     tree = ast.FunctionDef(name, arguments, body or [ast.Pass()],
                            [] if annotate or native else _silences(function))
     tree.function = function

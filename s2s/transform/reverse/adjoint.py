@@ -60,12 +60,12 @@ from ...ops.core.elementwise import (
 )
 from ...ops.core.record import RECORDS, value
 from ...ops.core.shape import kind_of_item, shaped_like, spread, zeros_of
-from ...ops.program.checkpoint import Rerun
+from ...ops.program.checkpoint import Rerun, is_plain
 from ...ops.program.effects import has_effects
 from ...ops.program.list_ops import sum_of
 from ...ops.program.recursive_callee import Recursive
 from .checkpoint_adjoint import Rerunning, rerun_vjp
-from .tape import Region, calls_made_again
+from .tape import Region, calls_made_again, is_few
 
 
 class Adjoint:
@@ -305,7 +305,8 @@ class Adjoint:
         doubted = not unbounded.isdisjoint((*op.inputs, *op.outputs))
         partial = (self.partial(op, seeded)
                    if doubted or may_be_infinite(function.block.ops) else ())
-        pair = self.split(function, tuple(wrt), seeded, op in self.made_again, partial,
+        wrt += [k for k in self.wanted.get(function, ()) if k not in wrt and is_few(op.inputs[k])]
+        pair = self.split(function, tuple(sorted(wrt)), seeded, op in self.made_again, partial,
                           doubted and bool(partial))
         if not pair.wrt:
             return
@@ -328,6 +329,19 @@ class Adjoint:
         for k, bar in zip(pair.wrt, bars, strict=True):
             chosen = unguarded_mask(ways, parts[op.inputs[k]])
             self.add(op.inputs[k], bar if chosen is None else where_chosen(chosen, bar))
+
+    @cached_property
+    def wanted(self) -> dict[Function, set[int]]:
+        """The arguments of which some call of a function wants a cotangent: those of numbers are
+        computed for all calls, which then share one backward part.
+        """
+        found: dict[Function, set[int]] = {}
+        for op in walk(self.function.block):
+            if (op.name == "call" and is_plain(op.attrs["callee"])
+                    and not self.active.isdisjoint(op.outputs)):
+                found.setdefault(op.attrs["callee"].function_for(op.inputs), set()).update(
+                    k for k, x in enumerate(op.inputs) if x in self.active)
+        return found
 
     def partial(self, op: Op, seeded: Sequence[int]) -> tuple[int, ...]:
         """Return those of the `seeded` outputs of a call whose cotangents are 0 in parts, for

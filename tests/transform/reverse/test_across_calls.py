@@ -150,3 +150,86 @@ def test_what_is_read_first_makes_no_other_function():
     text = s2s.grad(f, argnums=(0, 1)).lower(2.0, 1.5).source
     assert text.count("def root_fwd") == 1
     judge(f, 2.0, 1.5, wrt=(0, 1), second=False)
+
+
+def solver(x, a, n):
+    y, z, w = x, a, x * a
+    k = 0
+    while abs(y * y - a) > 1e-6 and k < n:
+        y = 0.5 * (y + a / y)
+        z = np.sin(z) * y
+        w = np.cos(w) + z
+        k += 1
+    return y * z * w
+
+
+def twice(a, b, n):
+    return solver(1.0, a, n) * solver(b, a + 1.0, n)
+
+
+def in_a_branch(a, b, n):
+    r = solver(1.0, a, n)
+    if b > 0.0:
+        return r * solver(b, a, n)
+    return r
+
+
+def in_a_loop(a, b, n):
+    for _ in range(2):
+        a = 1.0 + solver(b, a, n) ** 2
+    return a
+
+
+WHOLE = [(twice, (2.0, 1.4, 5)), (in_a_branch, (2.0, 1.4, 5)), (in_a_branch, (2.0, -1.4, 5)),
+         (in_a_loop, (2.0, 1.4, 3))]
+
+
+@pytest.mark.parametrize("program, args", WHOLE, ids=[f"{f.__name__}{k}" for k, (f, _)
+                                                      in enumerate(WHOLE)])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
+def test_what_is_handed_over_as_one_is_right(program, args, compiled):
+    judge(program, *args, wrt=(0, 1), compiled=compiled, second=program is twice)
+
+
+def test_what_crosses_is_one_thing():
+    text = s2s.grad(twice, argnums=(0, 1)).lower(2.0, 1.4, 5).source
+    assert text.count("def solver_fwd") == text.count("def solver_bwd") == 1
+    assert "return y * z * w, (y, z, w, " in text
+    assert ", saved_1 = solver_fwd(" in text and "y, z, w, y_tape, z_tape, w_tape = saved" in text
+    assert "_, a_bar_1 = solver_bwd(" in text  # what one of the calls does not want
+
+
+def test_what_a_loop_saves_stays_apart():
+    text = s2s.grad(in_a_loop, argnums=(0, 1)).lower(2.0, 1.4, 3).source
+    assert "saved" not in text
+
+
+def many(x):
+    def below(x, limit):
+        while x > limit:
+            x = np.sin(x) * x
+        return 2.0 * x
+
+    x = below(below(below(below(below(x, 0.9), 0.8), 0.7), 0.6), 0.5)
+    x = below(below(below(below(below(x, 0.9), 0.8), 0.7), 0.6), 0.5)
+    return below(below(below(below(below(x, 0.9), 0.8), 0.7), 0.6), 0.5)
+
+
+def test_no_line_binds_more_than_twelve_names():
+    def f(x):
+        return many(x) * many(x + 1.0)
+
+    text = s2s.grad(f).lower(0.7).source
+    lines = [line for line in text.splitlines() if " = saved" in line]
+    assert len(lines) > 1 and all(line.count(",") < 12 and len(line) <= 100 for line in lines)
+    judge(f, 0.7, wrt=0, second=False)
+
+
+def test_derivatives_of_derivatives_and_lanes():
+    second = s2s.grad(s2s.grad(twice))
+    e = 1e-5
+    expected = (s2s.grad(twice)(2.0 + e, 1.4, 5) - s2s.grad(twice)(2.0 - e, 1.4, 5)) / (2 * e)
+    assert second(2.0, 1.4, 5) == pytest.approx(expected, rel=1e-6)
+    xs = np.array([1.5, 2.0, 2.5])
+    lanes = s2s.vmap(s2s.grad(twice), (0, None, None))(xs, 1.4, 5)
+    assert np.allclose(lanes, [s2s.grad(twice)(x, 1.4, 5) for x in xs], rtol=1e-13)
