@@ -86,7 +86,7 @@ def test_lengths_of_parts_are_known_where_they_are_handed_on():
     assert "between_bwd" in gradient.source
     assert "sum_to_shape" not in gradient.source
     forward = gradient.source.split("def between_fwd")[1].split("\ndef ")[0]
-    assert forward.count("rates_fwd(") == 2  # of UL and UR
+    assert forward.count("rates(") == 2  # of UL and UR
 
 
 def test_each_pass_over_a_called_function_is_verified(monkeypatch):

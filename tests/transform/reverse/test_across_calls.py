@@ -13,6 +13,8 @@ V = np.array([0.7, -0.4, 1.1])
 
 def drag(v, k):
     s = np.sqrt(v @ v)
+    if s > 4.0:
+        return -4 * k * v
     return -k * s * v
 
 
