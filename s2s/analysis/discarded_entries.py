@@ -365,7 +365,7 @@ def multiplies(op: Op) -> bool:
     floats = [k for k, x in enumerate(op.inputs) if isinstance(x.type, (Scalar, Array))
               and is_inexact(x.type.dtype)]
     return (not op.blocks and not _moves(op)
-            and not set(floats) <= set(op.record.linear))
+            and not all(k in op.record.linear for k in floats))
 
 
 def _keeps_apart(op: Op) -> bool:

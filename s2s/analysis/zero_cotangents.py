@@ -80,5 +80,5 @@ class Unreached:
             return self._of(op.inputs[0], depth + 1)
         if op.record.is_sum or op.record.selects:
             return self._all(op.inputs[op.record.selects:], depth + 1)
-        return (self._all((op.inputs[k] for k in op.record.linear if k < len(op.inputs)), depth + 1)
+        return (self._all((x for k, x in enumerate(op.inputs) if k in op.record.linear), depth + 1)
                 if op.record.linear else ())

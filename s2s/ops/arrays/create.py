@@ -40,6 +40,7 @@ from ..core.elementwise import equal, maximum, where
 from ..core.identities import base_offset
 from ..core.kinks import Kink, kinked
 from ..core.record import (
+    ALL,
     FUNCTIONS,
     RECORDS,
     Record,
@@ -375,14 +376,6 @@ def _vjp_linspace(bar, y, start, stop, num, *, endpoint):
     return sum_to(bar * (1 - w), start), sum_to(bar * w, stop), None
 
 
-def _jvp_linspace(dots, y, start, stop, num, *, endpoint):
-    start_dot, stop_dot, _ = dots
-    if start_dot is None and stop_dot is None:
-        return None
-    return linspace_record(zeros_of(start) if start_dot is None else start_dot,
-                           zeros_of(stop) if stop_dot is None else stop_dot, num, endpoint=endpoint)
-
-
 def _batch_linspace(flags, start: Value, stop: Value, num: Value, *, endpoint: bool):
     if flags[2]:
         return None
@@ -406,7 +399,7 @@ def _depends_linspace(unions, y, deps, start, stop, num, **attrs):
 linspace_record = define("linspace",
                          evaluate=lambda start, stop, num, *, endpoint: np.linspace(
                              start, stop, num, endpoint=endpoint), infer=_infer_linspace,
-                         syntax=_linspace_syntax, vjp=_vjp_linspace, jvp=_jvp_linspace,
+                         syntax=_linspace_syntax, vjp=_vjp_linspace, linear=(0, 1),
                          raises=raise_conditions.COUNTS_AFTER_TWO, depends=_depends_linspace,
                          batch=_batch_linspace)
 
@@ -489,13 +482,6 @@ def _vjp_array(bar, y, *leaves, shape, dtype):
                  for index, x in zip(np.ndindex(shape), leaves, strict=True))
 
 
-def _jvp_array(dots, y, *leaves, shape, dtype):
-    if all(dot is None for dot in dots):
-        return None
-    rows = [zeros_of(x) if dot is None else dot for dot, x in zip(dots, leaves)]
-    return array_record(*rows, shape=shape, dtype=dtype if dtype and is_inexact(dtype) else None)
-
-
 def _batch_array(flags, *leaves: Value, shape: tuple[int, ...], dtype: str | None):
     leaves = all_batched(flags, leaves)
     rows = RECORDS["stack"](*leaves, axis=1)
@@ -513,7 +499,7 @@ def _depends_array(unions, y, deps, *leaves, shape, dtype):
 array_record = define(
     "array",  # (*leaves): a nested list of this shape, of numbers or of arrays of one shape
     evaluate=lambda *leaves, shape, dtype: np.array(_nested(leaves, shape, list), dtype),
-    infer=_infer_array, syntax=_array_syntax, vjp=_vjp_array, jvp=_jvp_array, cheap=True,
+    infer=_infer_array, syntax=_array_syntax, vjp=_vjp_array, linear=ALL, cheap=True,
     depends=_depends_array, batch=_batch_array, exact=True)
 
 

@@ -467,23 +467,6 @@ def _index_as_object(pattern: Pattern, operands) -> ast.expr:
     return entries[0] if len(entries) == 1 else ast.Tuple(entries, ast.Load())
 
 
-def _jvp_getitem(dots, y, x, *operands, pattern):
-    return None if dots[0] is None else getitem(dots[0], *operands, pattern=pattern)
-
-
-def _jvp_written(op):
-    def jvp(dots, y, x, v, *operands, pattern):
-        x_dot, v_dot = dots[:2]
-        if x_dot is None and v_dot is None:
-            return None
-        x_dot = zeros_of(x) if x_dot is None else x_dot
-        if v_dot is None:
-            return x_dot if op is additem else setitem(x_dot, 0.0, *operands, pattern=pattern)
-        return op(x_dot, v_dot, *operands, pattern=pattern)
-
-    return jvp
-
-
 getitem = define(
     "getitem",
     evaluate=lambda x, *operands, pattern: x[python_index(pattern, operands)],
@@ -493,7 +476,7 @@ getitem = define(
         x, index_syntax(pattern, operands), ast.Load()
     ),
     vjp=_vjp_getitem,
-    jvp=_jvp_getitem,
+    linear=(0,),
     cheap=True,
     views=(0,),
     moves=(0,), batch=batch_getitem, indices=1, leaves_out=True, native="compiled",
@@ -533,6 +516,7 @@ setitem = define(
     infer=_infer_setitem,
     fold=_fold_setitem,
     vjp=_vjp_setitem,
+    linear=(0, 1), stretches=(1,),
     writes=0,
     views=(0,),
     depends=_depends_set, batch=batch_written, indices=2, native="compiled", same_shape=0,
@@ -543,6 +527,7 @@ additem = define(
     infer=_infer_setitem,
     fold=_fold_additem,
     vjp=_vjp_additem,
+    linear=(0, 1), stretches=(1,),
     writes=0,
     views=(0,),
     depends=_depends_add, batch=batch_written, indices=2, native="compiled", warns="overflow",
@@ -550,7 +535,6 @@ additem = define(
 )
 getitem.raises, setitem.raises, additem.raises = (raise_conditions.READ, raise_conditions.WRITE,
                                                   raise_conditions.WRITE)
-setitem.jvp, additem.jvp = _jvp_written(setitem), _jvp_written(additem)
 
 
 def take(x: Value, key) -> Value:

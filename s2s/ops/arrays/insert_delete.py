@@ -73,8 +73,7 @@ delete_record = define(
     evaluate=lambda x, places, *, axis: np.delete(x, places, axis),
     infer=_infer_delete,
     vjp=_vjp_delete,
-    jvp=lambda dots, y, x, places, *, axis: (
-        None if dots[0] is None else delete_record(dots[0], places, axis=axis)),
+    linear=(0,),
     syntax=lambda x, places, *, axis: numpy_call("delete", x, places, axis=literal(axis)),
     moves=(0,), leaves_out=True, raises=raise_conditions.DELETE, contiguous="operands",
 )
@@ -127,20 +126,12 @@ def _vjp_insert(bar, y, x, place, v):
             like_operand(part if rank(v) else sum_record(part, axis=None, keepdims=False), v))
 
 
-def _jvp_insert(dots, y, x, place, v):
-    x_dot, _, v_dot = dots
-    if x_dot is None and v_dot is None:
-        return None
-    return insert_record(zeros_of(x) if x_dot is None else x_dot, place,
-                         zeros_of(v) if v_dot is None else v_dot)
-
-
 insert_record = define(
     "insert",  # (x, place, v): into a vector, at one place
     evaluate=lambda x, place, v: np.insert(x, place, v),
     infer=_infer_insert,
     vjp=_vjp_insert,
-    jvp=_jvp_insert,
+    linear=(0, 2),
     syntax=lambda x, place, v: numpy_call("insert", x, place, v),
     moves=(0, 2), raises=raise_conditions.INSERT, contiguous="operands",
 )

@@ -189,9 +189,6 @@ reshape_like = define(
     infer=like_shape,
     fold=_fold_reshape_like,
     vjp=lambda bar, y, x, like, *, known=False: (reshape_like(bar, x), None),
-    jvp=lambda dots, y, x, like, *, known=False: (
-        None if dots[0] is None else reshape_like(dots[0], like)
-    ),
     linear=(0,),
     syntax=lambda x, like, *, known=False: numpy_call("reshape", x, shape_syntax(like, known)),
     cheap=True,

@@ -341,10 +341,6 @@ def _bincount_syntax(x: ast.expr, least: ast.expr, *weights: ast.expr) -> ast.ex
     return numpy_call("bincount", x, *weights, minlength=None if none else least)
 
 
-def _jvp_bincount(dots, y, x, least, *weights):
-    return bincount_record(x, least, dots[2]) if weights and dots[2] is not None else None
-
-
 @follows(2)
 def _depends_bincount(unions, y, deps, x, least, *weights):
     """Rule: the weights of each number."""
@@ -359,7 +355,7 @@ bincount_record = define(
     partials=(None, None, 1),
     vjp=lambda bar, y, x, least, *weights: (
         None, None, *(like_operand(take(bar, x), w) for w in weights)),
-    jvp=_jvp_bincount,
+    linear=(2,),
     depends=_depends_bincount, native="search", raises=raise_conditions.COUNT_NUMBERS,
     contiguous="operands",
 )
@@ -402,8 +398,7 @@ histogram_record = define(
         ast.Constant(0), ast.Load()),
     partials=(None, None, 1),
     vjp=_vjp_histogram,
-    jvp=lambda dots, y, x, edges, *weights: (
-        histogram_record(x, edges, dots[2]) if weights and dots[2] is not None else None),
+    linear=(2,),
     contiguous="operands",
 )
 kinked(histogram_record,

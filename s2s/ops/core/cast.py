@@ -62,16 +62,12 @@ def _infer(x: Value, *, dtype: str) -> Type:
     raise ArrayNeededError(x, current().line)
 
 
-def _jvp(dots, y, x, *, dtype: str):
-    return astype(dots[0], dtype=dtype) if dots[0] is not None and is_inexact(dtype) else None
-
-
 def _converted(x, *, dtype: str):
     return x.astype(dtype) if isinstance(x, (np.ndarray, np.generic)) else np.dtype(dtype).type(x)
 
 
 def _define(name: str, syntax, batch: Callable | None = None) -> Record:
-    record = define(name, evaluate=_converted, infer=_infer, syntax=syntax, partials=(1,), jvp=_jvp,
+    record = define(name, evaluate=_converted, infer=_infer, syntax=syntax, partials=(1,),
                     elementwise=True, cheap=True, slope="finite", batch=batch, linear=(0,),
                     exact=True, converts=True, warns="never")
     record.vjp = lambda bar, y, x, *, dtype: (
@@ -149,8 +145,6 @@ def _python_type(kind: type, dtype: str, **facts) -> Record:
                     partials=(1 if is_inexact(dtype) else None,), elementwise=True, cheap=True,
                     slope="finite", batch=lambda x: astype(x, dtype=dtype),
                     vjp=elementwise_vjp, of_numbers=True, **facts)
-    record.jvp = lambda dots, y, x: (record(dots[0]) if dots[0] is not None and is_inexact(dtype)
-                                     else None)
     FUNCTIONS[kind] = lambda x=MISSING: value(kind()) if x is MISSING else record(x)
     return record
 
@@ -161,7 +155,7 @@ float_ = _python_type(float, "float64", linear=(0,), exact=True, converts=True,
 float_.warns = "never"
 int_ = _python_type(int, "int64")
 bool_ = _python_type(bool, "bool")
-complex_ = _python_type(complex, "complex128")
+complex_ = _python_type(complex, "complex128", linear=(0,))
 kinked(int_, Kink("a step: the derivative is taken as 0", at_integers))
 kinked(bool_, Kink(ASKED, at_zero))
 int_.raises, bool_.raises = raise_conditions.TO_INTEGER, raise_conditions.TRUTH

@@ -222,7 +222,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
                     partials=partials, infer=_infer(name, result or sampled(compute, name)),
                     elementwise=True, cheap=True, vector=name if vector else "", python=python,
                     slope=slope or ("pole" if any(map(callable, partials)) else "finite"),
-                    vjp=elementwise_vjp, jvp=elementwise_jvp, **facts)
+                    vjp=elementwise_vjp, jvp=_forward_rule(partials, facts), **facts)
     for function in (getattr(np, name, None) if name != "select" else None, *also):
         if function is not None:
             FUNCTIONS[function] = (of_numpys_numbers(record, len(partials)) if python
@@ -230,6 +230,15 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
     if math is not None:
         _define_in_math(record, math, facts)
     return record
+
+
+def _forward_rule(partials: tuple, facts: dict) -> Callable | None:
+    """The chain rule; None for an op that is linear in all operands by which it has a derivative:
+    the op of their tangents (forward_rules.py).
+    """
+    linear = facts.get("linear", ())
+    is_linear = all(p is None or k in linear for k, p in enumerate(partials))
+    return None if linear and is_linear else elementwise_jvp
 
 
 def is_none(argument) -> bool:
@@ -293,7 +302,7 @@ def _define_in_math(record: Record, function: Callable, facts: dict) -> None:
     twin = define(name, evaluate=function, syntax=math_syntax(function.__name__), infer=infer,
                   partials=partials, elementwise=True, cheap=True, vector=record.vector,
                   slope=record.slope, raises=raise_conditions.IN_MATH.get(function.__name__, ()),
-                  vjp=elementwise_vjp, jvp=elementwise_jvp,
+                  vjp=elementwise_vjp, jvp=record.jvp and elementwise_jvp,
                   **{**facts, "batch": record, "of_numbers": True})
     IN_MATH[record] = twin
     FUNCTIONS[function] = called(twin, len(partials))

@@ -88,7 +88,7 @@ log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             
 sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt, slope=signs.steep_at_zero, root=2, exact=True, tame_at_one=True)
 cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None), slope=signs.steep_at_zero, root=3, tame_at_one=True)
 square = elementwise("square",            lambda y, x: 2 * x, slope="finite", contracts=True, least=signs.square)
-ldexp = elementwise("ldexp",              lambda y, x, n: ldexp(1.0, n),          None, slope="finite", exact=True, least=signs.same_sign)
+ldexp = elementwise("ldexp",              lambda y, x, n: ldexp(1.0, n),          None, linear=(0,), slope="finite", exact=True, least=signs.same_sign)
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero, exact=True, tame_at_one=True)
 #                                         ∂y/∂a                       ∂y/∂b
 def _share(y, a, b, exponential):
@@ -181,7 +181,7 @@ round_ = elementwise("round",             None,                                 
 
 real = elementwise("real",                1, linear=(0,), read_only=True, exact=True, least=signs.moved)
 imag = elementwise("imag",                -1j, linear=(0,), read_only=True, exact=True)
-conjugate = elementwise("conjugate",      1,  syntax=numpy_syntax("conj"), exact=True)  # not holomorphic: its rules are below
+conjugate = elementwise("conjugate",      1,  linear=(0,), syntax=numpy_syntax("conj"), exact=True)  # not holomorphic: its rules are below
 
 #                                         ∂y/∂a    ∂y/∂b
 complex_of = elementwise("complex_of",    1,       1j,  evaluate=complex, syntax=builtin_syntax("complex"),
@@ -467,19 +467,7 @@ def _round_syntax(x: ast.expr, decimals: ast.expr) -> ast.expr:
     return numpy_syntax("round")(x) if integral else numpy_syntax("round")(x, decimals)
 
 
-def _jvp_choice(dots, y, condition, a, b):
-    """A choice between tangents."""
-    if dots[1] is None and dots[2] is None:
-        return None
-    return like_tangent(where(condition, *(0.0 if dot is None else dot for dot in dots[1:])), y)
-
-
-where.jvp = select.jvp = _jvp_choice
-
 real.views = imag.views = (0,)  # of an array of complex numbers; of reals, np.real gives the array itself
-real.jvp = lambda dots, y, x: None if dots[0] is None else real(dots[0])
-imag.jvp = lambda dots, y, x: None if dots[0] is None else imag(dots[0])
-conjugate.jvp = lambda dots, y, x: None if dots[0] is None else conjugate(dots[0])
 conjugate.vjp = lambda bar, y, x: (like_operand(conjugate(bar), x),)
 
 # ------------------------------------------- what native code computes instead: Note [Lowering rules]
@@ -540,8 +528,6 @@ def _lower_power(op: Op, x: Value, exponent: Value) -> Value | None:
 
 # 2.0 ** n may overflow, or underflow, where its product with a cotangent does not
 ldexp.vjp = lambda bar, y, x, n: (like_operand(sum_to(ldexp(bar, n), x), x), None)
-ldexp.jvp = lambda dots, y, x, n: (None if dots[0] is None
-                                   else like_tangent(ldexp(dots[0], n), y))
 
 
 @lowers(ldexp)

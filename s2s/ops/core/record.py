@@ -15,10 +15,9 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from functools import partial, reduce
-from operator import add
+from functools import partial
 
 import numpy as np
 
@@ -120,9 +119,13 @@ class Record:
     kinks: tuple = ()  # where its derivative is a convention (kinks.py)
     # (op, output) -> the input that equals the output, if any
     stands_for: Callable | None = None
-    # inputs in which it is linear together: jvp applies the op to their tangents
-    linear: tuple[int, ...] = field(default=())
-    # inputs in each of which it is linear: jvp is the sum of the op on one tangent at a time
+    # inputs in which it is linear together: without a `jvp`, their tangents go through the op
+    # (forward_rules.py)
+    linear: Sequence[int] = ()
+    # of these, those that it broadcasts: the number 0 stands for zeros of any shape
+    stretches: tuple[int, ...] = ()
+    # inputs in each of which it is linear: without a `jvp`, the tangent is the sum of the op on one
+    # of theirs at a time
     multilinear: Sequence[int] = ()
 
     # what it is, in mathematics
@@ -319,16 +322,7 @@ def define(name: str, **fields) -> Record:
     for field_name, rule in fields.items():
         if getattr(rule, "is_shared", False):
             setattr(record, field_name, partial(rule, record))
-    if record.multilinear and record.jvp is None:
-        record.jvp = partial(_jvp_multilinear, record)
     return record
-
-
-def _jvp_multilinear(record: Record, dots, y, *xs, **attrs):
-    terms = (record(*xs[:k], dot, *xs[k + 1:], **attrs) for k, dot in enumerate(dots)
-             if dot is not None and k in record.multilinear)
-    first = next(terms, None)
-    return None if first is None else reduce(add, terms, first)
 
 
 def is_check(name: str) -> bool:

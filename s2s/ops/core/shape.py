@@ -512,8 +512,6 @@ spread = define(
     infer=_infer_spread,
     fold=_fold_spread,
     vjp=lambda bar, y, s, x, *, known=False, dtype=None: (sum_to(bar, s), None),
-    jvp=lambda dots, y, s, x, *, known=False, dtype=None: (
-        None if dots[0] is None else spread_as(dots[0], x, dtype)),
     linear=(0,),
     syntax=lambda s, x, *, known=False, dtype=None: _full_syntax(
         x.args[1] if is_said_by_lengths(x) else shape_syntax(x, known), s, dtype
@@ -615,7 +613,6 @@ sum_to = define(
     infer=_infer_sum_to,
     fold=_fold_sum_to,
     vjp=lambda bar, y, x_bar, x, *, known=False: (spread(bar, x_bar), None),
-    jvp=lambda dots, y, x_bar, x, *, known=False: None if dots[0] is None else sum_to(dots[0], x),
     linear=(0,),
     helper=sum_to_shape,
     syntax=lambda x_bar, x, *, known=False: ast.Call(
@@ -675,8 +672,6 @@ shaped_like = define(
     infer=_infer_shaped,
     fold=_fold_shaped,
     vjp=lambda bar, y, x, like, *, leading=None: (bar, None),
-    jvp=lambda dots, y, x, like, **attrs: (
-        None if dots[0] is None else shaped_like(dots[0], like, **attrs)),
     linear=(0,),
     syntax=lambda x, like, *, leading=None: x,
     cheap=True,
@@ -719,8 +714,6 @@ as_long_as = define(
     infer=_infer_as_long,
     fold=lambda x, y, *, axis, other: x if x.type.dims[axis] == y.type.dims[other] else None,
     vjp=lambda bar, y, x, like, *, axis, other: (shaped_like(bar, x), None),
-    jvp=lambda dots, y, x, like, **attrs: (
-        None if dots[0] is None else as_long_as(dots[0], like, **attrs)),
     linear=(0,),
     helper=check_length,
     syntax=lambda x, y, *, axis, other: ast.Call(

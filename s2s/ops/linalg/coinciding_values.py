@@ -23,7 +23,6 @@ largest: LAPACK's errors are those of the largest.
 from __future__ import annotations
 
 import ast
-from functools import reduce
 
 import numpy as np
 
@@ -36,10 +35,10 @@ from ..arrays.products import matmul, matrix_transposed
 from ..arrays.reduce import amax
 from ..core.batch_rules import all_batched, on_all_lanes
 from ..core.cast import as_dtype
-from ..core.chain_rule import like_operand, like_tangent
+from ..core.chain_rule import like_operand
 from ..core.define_elementwise import elementwise
 from ..core.dependence_rules import anything
-from ..core.elementwise import absolute, add, equal, less_equal, sqrt, where
+from ..core.elementwise import absolute, equal, less_equal, sqrt, where
 from ..core.record import define, dtype_of, no_jvp, no_vjp, rank, value
 from ..core.shape import length, shaped_like, sum_to
 
@@ -120,23 +119,13 @@ def _vjp_weighted(bar, y, x, weights):
             like_operand(sum_to(bar * x, weights), weights))
 
 
-def _jvp_multilinear(record, dots, xs):
-    terms = [record(*(dots[k] if k == n else x for k, x in enumerate(xs)))
-             for n in range(len(xs)) if dots[n] is not None]
-    return reduce(add, terms) if terms else None
-
-
-def _jvp_weighted(dots, y, *xs):
-    total = _jvp_multilinear(weighted_record, dots, xs)
-    return None if total is None else like_tangent(total, y)
-
-
 weighted_record = elementwise(
     "weighted", lambda y, x, weights: weights, lambda y, x, weights: x, evaluate=weighted,
     syntax=lambda *xs: ast.Call(ast.Name("weighted", ast.Load()), list(xs), []),
-    helper=weighted, slope="finite",
+    helper=weighted, slope="finite", multilinear=(0, 1),
     lower=lambda op, x, weights: where(equal(weights, 0), 0.0, x) * weights)
-weighted_record.vjp, weighted_record.jvp = _vjp_weighted, _jvp_weighted
+weighted_record.vjp = _vjp_weighted
+weighted_record.jvp = None  # products of tangents are products of selected vectors, too
 
 
 def _infer_selected(u: Value, c: Value, v: Value):
@@ -162,7 +151,7 @@ selected = define(
     evaluate=selected_product,
     infer=_infer_selected,
     vjp=_vjp_selected,
-    jvp=lambda dots, y, *xs: _jvp_multilinear(selected, dots, xs),
+    multilinear=(0, 1, 2),
     syntax=lambda *xs: ast.Call(ast.Name("selected_product", ast.Load()), list(xs), []),
     helper=selected_product,
     depends=anything,

@@ -102,7 +102,7 @@ list_of = define(
     vjp=lambda bar, y, *items, item=None: tuple(
         list_get(bar, value(k)) if carries_derivative(x.type) else None
         for k, x in enumerate(items)),
-    linear=tuple(range(256)),
+    linear=ALL,
     views=tuple(range(256)),
     moves=ALL, native="compiled", contiguous="operands",
 )
@@ -741,7 +741,6 @@ list_stack = define(
     infer=_infer_stack,
     syntax=lambda xs: numpy_call("array", xs),
     vjp=_vjp_stack,
-    jvp=lambda dots, y, xs: None if dots[0] is None else shaped_like(list_stack(dots[0]), y),
     linear=(0,),
     moves=(0,),
 )
@@ -869,7 +868,6 @@ list_concatenate = define(
     infer=_infer_concatenated,
     syntax=lambda xs: numpy_call("concatenate", xs),
     vjp=lambda bar, y, xs: (list_cut(bar, xs),),
-    jvp=lambda dots, y, xs: None if dots[0] is None else shaped_like(list_concatenate(dots[0]), y),
     linear=(0,),
     moves=(0,),
 )
@@ -887,7 +885,7 @@ list_cut = define(
     syntax=lambda bar, xs: _call("cut_like", bar, xs),
     helper=cut_like,
     vjp=lambda bar, y, y_bar, xs: (shaped_like(list_concatenate(bar), y_bar), None),
-    jvp=lambda dots, y, y_bar, xs: None if dots[0] is None else list_cut(dots[0], xs),
+    linear=(0,),
     views=(0,),
     moves=(0,), contiguous="operands",
 )

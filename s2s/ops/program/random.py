@@ -85,8 +85,7 @@ def _draw(method: str, params: int, number: Type, dtype: str, native: bool = Tru
     constant = params == 0 or number in (INT, INTEGER)
     return define(_name_of(method), evaluate=evaluate, infer=infer, syntax=syntax, pure=False,
                   native="compiled" if native else "python", contiguous="operands",
-                  vjp=(lambda bar, y, *xs, **attrs: (None,) * len(xs)) if constant else None,
-                  jvp=(lambda dots, y, *xs, **attrs: None) if constant else None)
+                  vjp=no_vjp if constant else None, jvp=no_jvp if constant else None)
 
 
 INTEGER = Scalar("int64")

@@ -33,6 +33,7 @@ from ...ops.core.control import (
     while_loop,
 )
 from ...ops.core.elementwise import strong_product
+from ...ops.core.forward_rules import has_forward_rule, tangent_of
 from ...ops.core.shape import zeros_of
 from ...ops.program.checkpoint import Rerun
 from ...ops.program.custom_rules import is_ruled
@@ -138,14 +139,12 @@ class Tangents:
         single = len(outs) == 1
         if (places := self.untouched.masks(op)) is not None and dots[places[0]] is None:
             tangents = like_tangent(strong_product(inputs[places[0]], dots[places[1]]), outs[0])
-        elif op.record.jvp is not None:
+        elif has_forward_rule(op.record):
             asked = ({dots[k] for k, x in enumerate(op.inputs) if x in self.untouched.linear}
                      if self.untouched.asks_strong_zeros(op) else False)
             with strong_zeros(asked), forwards(self.one_sided):
-                tangents = op.record.jvp(dots, outs[0] if single else tuple(outs), *inputs,
-                                         **op.attrs)
-        elif op.record.linear:
-            tangents = self.linear(op, dots, inputs)
+                tangents = tangent_of(op.record, dots, outs[0] if single else tuple(outs), *inputs,
+                                      **op.attrs)
         else:
             raise DerivativeError(f"{op.name} has no derivative", op.line,
                                   "give it one with custom_jvp, or " "keep what is differentiated "
@@ -161,14 +160,6 @@ class Tangents:
         if not dot.name and dot.op is not None and self.env[out].name:
             dot.name = f"{self.env[out].name}_dot"
         self.dots[out] = dot
-
-    def linear(self, op: Op, dots: tuple, inputs: list[Value]) -> Value:
-        """Emit the tangent of an op that is linear in several inputs jointly: the op itself, on the
-        tangents.
-        """
-        operands = [(zeros_of(x) if dot is None else dot) if k in op.record.linear else x
-                    for k, (x, dot) in enumerate(zip(inputs, dots))]
-        return emit(op.record, *operands, **op.attrs)
 
     def member(self, op: Op) -> None:
         """Emit the tangent of a tuple op: tuples have tuples of tangents."""

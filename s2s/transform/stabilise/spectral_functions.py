@@ -37,6 +37,7 @@ from ...ops.arrays.products import matmul, matrix_transposed
 from ...ops.arrays.reduce import is_complex
 from ...ops.core.copy import copy_record
 from ...ops.core.elementwise import divide, multiply, power, reciprocal, square
+from ...ops.core.forward_rules import tangent_of
 from ...ops.core.record import dtype_of, rank, value
 from ...ops.core.shape import length, shaped_like, spread
 from ...ops.linalg.coinciding_values import selected
@@ -421,10 +422,8 @@ class _Values:
             dots = tuple(map(self.slope, op.inputs))
             if all(dot is None for dot in dots):
                 self.dots[x] = None
-            elif op.record.jvp is not None:
-                self.dots[x] = op.record.jvp(dots, x, *op.inputs, **op.attrs)
             else:
-                self.dots[x] = emit(op.record, dots[0], *op.inputs[1:], **op.attrs)
+                self.dots[x] = tangent_of(op.record, dots, x, *op.inputs, **op.attrs)
         return self.dots[x]
 
 

@@ -38,7 +38,6 @@ from ...ir.reemit import rebuild
 from ...ir.types import List, Scalar, Tuple, is_inexact
 from ...ops.arrays.concatenate import concatenate_record, stack_record
 from ...ops.arrays.create import array_record
-from ...ops.arrays.index import getitem
 from ...ops.arrays.norms import as_if, complex_as_if, norm_of, not_negative, root
 from ...ops.arrays.products import dot_record, inner_record, matmul
 from ...ops.core.define_elementwise import IN_MATH
@@ -208,7 +207,7 @@ def _square(x: Value, depth: int = DEPTH) -> Value | None:
 
 def _moves(op: Op) -> bool:
     """Test whether `op` moves the elements of one array, or converts them."""
-    is_linear = op.record.linear == (0,) or op.record is getitem
+    is_linear = op.record.linear == (0,)
     return (op.record.converts or op.record.moves == (0,) and is_linear
             and not isinstance(op.inputs[0].type, (List, Tuple)))
 

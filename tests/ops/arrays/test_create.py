@@ -15,6 +15,7 @@ from s2s.ir.interpret import interpret
 from s2s.ir.types import Array, Extent, Scalar, Unknown
 from s2s.ir.verify import verify
 from s2s.ops.arrays.index import take
+from s2s.ops.core.forward_rules import tangent_of
 from s2s.ops.core.record import FUNCTIONS, METHODS, value
 from s2s.ops.core.shape import length, zeros_of
 
@@ -225,14 +226,8 @@ def test_derivatives_in_both_modes(rule, kinds, args):
         xs, x_dots = values[:len(args)], values[len(args):]
         op = rule(*xs).op
         dots = [dict(zip(xs, x_dots)).get(x) for x in op.inputs]
-        if op.record.jvp is not None:
-            dot = op.record.jvp(dots, op.output, *op.inputs, **op.attrs)
-            return zeros_of(op.output) if dot is None else dot
-        if all(dots[k] is None for k in op.record.linear):
-            return zeros_of(op.output)
-        return op.record(
-            *[dots[k] if k in op.record.linear else x for k, x in enumerate(op.inputs)], **op.attrs
-        )
+        dot = tangent_of(op.record, dots, op.output, *op.inputs, **op.attrs)
+        return zeros_of(op.output) if dot is None else dot
 
     x_bars = interpret(traced([*kinds, Array("float64", np.shape(y))], reverse), *args, bar)
     np.testing.assert_allclose(

@@ -24,6 +24,7 @@ from s2s.ops.core import cast, define_elementwise
 from s2s.ops.core import elementwise as ew
 from s2s.ops.core.cast import astype
 from s2s.ops.core.chain_rule import times
+from s2s.ops.core.forward_rules import tangent_of
 from s2s.ops.core.record import FUNCTIONS, METHODS, RECORDS, value
 from s2s.ops.core.shape import sum_to_shape, zeros_of
 
@@ -70,7 +71,8 @@ def pushed(params, y, dots):
             if v.op is not None:
                 tangents = [dot(x) for x in v.op.inputs]
                 if any(t is not None for t in tangents):
-                    known[v] = v.op.record.jvp(tangents, v, *v.op.inputs, **v.op.attrs)
+                    known[v] = tangent_of(v.op.record, tangents, v, *v.op.inputs,
+                                          **v.op.attrs)
         return known[v]
 
     return dot(y)
@@ -210,7 +212,7 @@ def test_derivative_in_reverse_and_forwards(name):
                 continue
             expected = wiggled(record, xs, k)
             close(x_bars[k], 1.5 * expected, tolerance(name))
-            forward = traced([*types, types[k]], lambda *v: record.jvp(
+            forward = traced([*types, types[k]], lambda *v: tangent_of(record,
                 [v[-1] if j == k else None for j in range(len(types))], record(*v[:-1]), *v[:-1]))
             close(interpret(forward, *xs, bar[()]), 1.5 * expected, tolerance(name))
 
@@ -264,7 +266,8 @@ def test_dot_product_identity_under_broadcasting(name, shapes):
         )
         forward = traced(
             [*types, *types],
-            lambda *v: record.jvp(v[len(xs) :], record(*v[: len(xs)]), *v[: len(xs)]),
+            lambda *v: tangent_of(record, v[len(xs) :], record(*v[: len(xs)]),
+                                  *v[: len(xs)]),
         )
         x_bars = interpret(reverse, *xs, bar)
         y_dot = interpret(forward, *xs, *[d if x.dtype != bool else x for d, x in zip(dots, xs)])
@@ -397,7 +400,7 @@ def test_real_parts_where_real_meets_complex():
         (ew.real, dot.real),
         (ew.imag, dot.imag),
     ):
-        forward = traced([kind, kind], lambda x, d: record.jvp([d], record(x), x))
+        forward = traced([kind, kind], lambda x, d: tangent_of(record, [d], record(x), x))
         close(interpret(forward, z, dot), expected)
         assert forward.results[0].type.dtype == "float64"
         reverse = traced(
@@ -593,7 +596,8 @@ def test_the_side_not_taken_makes_no_nan():
 def test_forward_mode_chooses_between_tangents():
     with Builder():
         c, x, y = Value(Array("bool", (N,)), "c"), Value(VECTOR, "x"), Value(VECTOR, "y")
-        assert text(ew.where.jvp([None, x, y], ew.where(c, x, y), c, x, y)) == "np.where(c, x, y)"
+        y_dot = tangent_of(ew.where, [None, x, y], ew.where(c, x, y), c, x, y)
+        assert text(y_dot) == "np.where(c, x, y)"
 
 
 def test_user_values_stay_whole():

@@ -22,6 +22,8 @@ OPERANDS = {  # op -> operands, attributes
     "einsum": ((A, B, Y), {"subscripts": "ij,jk,ik->k"}),
     "convolve": ((V, W), {}),
     "correlate": ((V, W), {"conj": False}),
+    "weighted": ((A, A[0]), {}),
+    "selected_product": ((A, A[1], B), {}),
 }
 
 

@@ -12,6 +12,7 @@ from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Function, Value
 from s2s.ir.interpret import interpret
 from s2s.ir.types import Array, Extent, Scalar, Unknown
+from s2s.ops.core.forward_rules import tangent_of
 from s2s.ops.core.record import FUNCTIONS, value
 from s2s.ops.math import special
 
@@ -48,7 +49,7 @@ def slope(rule):
                 if v.op is not None:
                     dots = [dot(i) for i in v.op.inputs]
                     if any(d is not None for d in dots):
-                        known[v] = v.op.record.jvp(dots, v, *v.op.inputs, **v.op.attrs)
+                        known[v] = tangent_of(v.op.record, dots, v, *v.op.inputs, **v.op.attrs)
             return known[v]
 
         return dot(rule(x))
