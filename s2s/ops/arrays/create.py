@@ -333,7 +333,8 @@ def _jvp_arange(dots, y, start, stop, step):
 
 arange_record = define("arange", evaluate=np.arange, infer=_infer_arange, syntax=_arange_syntax,
                        vjp=_vjp_arange, jvp=_jvp_arange, cheap=True, raises=raise_conditions.RANGE,
-                       of_numbers=True, exact=True)
+                       of_numbers=True, exact=True,
+                       states_both="np.arange of tangents would have another length")
 kinked(arange_record,
        Kink("a step: the derivative is that of as many numbers",
             lambda y, start, stop, step: np.equal((stop - start) / step,

@@ -217,7 +217,9 @@ def _jvp_cumprod(dots, y, x, *, axis):
     return y_dot if not axis else shaped_like(moveaxis(y_dot, 0, axis), dots[0])
 
 
-prod_record = reduction("prod", np.prod, vjp=_prod_vjp, jvp=_jvp_prod, warns="overflow",
+TWO_PRODUCTS = "cotangents need the products of what comes after, tangents of what came before"
+prod_record = reduction("prod", np.prod, vjp=_prod_vjp, jvp=_jvp_prod,
+                        states_both=TWO_PRODUCTS, warns="overflow",
                         least=of_elements)
 cumprod = define(
     "cumprod",
@@ -226,6 +228,7 @@ cumprod = define(
     fold=_fold_running("cumprod"),
     vjp=_cumprod_vjp,
     jvp=_jvp_cumprod,
+    states_both=TWO_PRODUCTS,
     syntax=lambda x, *, axis: numpy_call("cumprod", x, axis=literal(axis)),
     depends=_depends_running,
     batch=over_one_axis,

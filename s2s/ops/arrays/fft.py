@@ -486,6 +486,7 @@ def _frequencies(name: str, extent: Callable) -> Record:
         return None if dots[1] is None else -(y * dots[1] / d)
 
     return define(name, evaluate=getattr(np.fft, name), infer=infer, vjp=vjp, jvp=jvp,
+                  states_both="the sum over a cotangent is divided once",
                   syntax=lambda n, d: ast.Call(spelled("np", name), [n] if is_one(d) else [n, d],
                                                []),
                   # as NumPy computes them

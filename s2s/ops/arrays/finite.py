@@ -24,8 +24,7 @@ finite = define(
     fold=lambda x: None if isinstance(x.type, Unknown) or rank(x) and is_inexact(dtype_of(x.type))
         else x,
     syntax=lambda x: numpy_call("asarray_chkfinite", x),
-    vjp=lambda bar, y, x: (bar,),
-    jvp=lambda dots, y, x: dots[0],
+    differentiated_as=lambda y, x: x,
     batch=on_all_lanes,
     cheap=True,
     views=(0,),

@@ -54,6 +54,9 @@ from ..core.shape import sum_to, zeros_of
 from ..core.signs import is_never_negative, size_of_total
 from .axes import expand_dims
 
+# why both rules of norms are stated
+ONE_SIDED = "where a size is 0, a tangent is the size of tangents, and a cotangent 0 or NaN"
+
 
 def has_slopes_of_sizes(block: Block) -> bool:
     """Whether `block` computes a derivative of a norm."""
@@ -148,6 +151,7 @@ def _over_size(name: str, forward: bool) -> Record:
                          evaluate=lambda bar, x, divisor, y: bar / divisor * x, slope="steep",
                          lower=_lower_over_size)
     record.vjp, record.jvp = functools.partial(_vjp_over_size, forward=forward), _jvp_over_size
+    record.states_both = ONE_SIDED
     return record
 
 
@@ -187,6 +191,7 @@ def _times_sign(name: str, forward: bool) -> Record:
                          evaluate=lambda bar, x: bar * np.sign(x), lower=_lower_times_sign)
     record.vjp, record.jvp = (functools.partial(f, forward=forward)
                               for f in (_vjp_times_sign, _jvp_times_sign))
+    record.states_both = ONE_SIDED
     return record
 
 
@@ -194,7 +199,7 @@ times_sign, times_sign_forward = (_times_sign("times_sign", False),
                                   _times_sign("times_sign_forward", True))
 
 
-def _made_one_sided(record) -> None:
+def _make_one_sided(record) -> None:
     """Make the tangent of a norm at 0 the norm of the tangents while a derivative is
     differentiated.
     """
@@ -207,11 +212,11 @@ def _made_one_sided(record) -> None:
         sizes = [value(0.0) if d is None else d for d in dots]
         return like_tangent(ew.where(ew.equal(y, 0), record(*sizes), dot), y)
 
-    record.jvp = jvp
+    record.jvp, record.states_both = jvp, ONE_SIDED
 
 
 for _name in ("absolute", "abs_", "fabs", "math.fabs", "hypot", "math.hypot"):
-    _made_one_sided(RECORDS[_name])
+    _make_one_sided(RECORDS[_name])
 
 SLOPES = (over_size, over_size_forward, times_sign, times_sign_forward)
 SLOPES_OF_SIZES.update({record.name: times_slope for record in SLOPES})
@@ -344,6 +349,7 @@ root_forward = define(
     partials=(None, None, None),  # differentiated by y, the xs and their tangents
     vjp=_vjp_root_forward,
     jvp=_jvp_root_forward,
+    states_both=ONE_SIDED,
     syntax=_syntax_root_forward,
     cheap=True,
     depends=_depends_root_forward,
@@ -362,6 +368,7 @@ root = define(
     partials=(None, None),  # differentiated by xs
     vjp=_vjp_root,
     jvp=_jvp_root,
+    states_both=ONE_SIDED,
     syntax=lambda squares, *xs, axis, keepdims: numpy_syntax("sqrt")(squares),
     cheap=True,
     depends=_depends_root,
@@ -408,6 +415,7 @@ norm_of = define(
     partials=(None,),  # differentiated by x
     vjp=_vjp_norm_of,
     jvp=_jvp_norm_of,
+    states_both=ONE_SIDED,
     syntax=lambda total, x, *, ord, axis, keepdims: python_syntax("a ** b")(
         total, ast.Constant(1 / ord)),
     depends=_depends_root,
@@ -430,7 +438,7 @@ def _as_if(name: str, elementwise: bool) -> Record:
     """Define the op (y, under): y, differentiated as `under`, which is equal up to rounding."""
     return define(name, evaluate=lambda y, under: y, infer=lambda y, under: y.type,
                   partials=(None, 1), elementwise=elementwise, cheap=True, slope="finite",
-                  vjp=lambda bar, y, x, under: (None, bar), jvp=lambda dots, y, x, under: dots[1],
+                  differentiated_as=lambda y, x, under: under,
                   syntax=lambda y, under: y, stands_for=lambda op, out: op.inputs[0],
                   lower=its_operand, depends=None if elementwise else _depends_as_if)
 

@@ -467,6 +467,7 @@ def _same_dtype(dtype: str | None) -> str | None:
 def extreme(name: str, function: Callable):
     """Define a reduction like np.max."""
     return reduction(name, function, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme,
+                     states_both="ties divide a cotangent before it spreads, a tangent after",
                      raises=EXTREME, chooses=True, least=moved)
 
 

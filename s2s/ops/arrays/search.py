@@ -59,12 +59,12 @@ from ..core.record import (
     static,
     value,
 )
-from ..core.shape import length, members, named_extent, numpy_call, zeros_of
+from ..core.shape import length, members, named_extent, numpy_call
 from .axes import transpose_record
 from .concatenate import along, concatenate_record, stack_record
 from .create import array, linspace
 from .finite import finite
-from .index import additem, take
+from .index import getitem, take
 from .index_pattern import parse_index
 from .reduce import as_array, sum_record
 from .reshape import ravel, reshape_like
@@ -183,22 +183,16 @@ def _first_places(x: Value) -> Value:
     return unique_record(x, index=True, inverse=False, counts=False)[1]
 
 
-def _vjp_unique(bars, ys, x, **flags):
+def _as_gather(y, x: Value, **flags):
+    """The values as those at the first places."""
     pattern, operands = parse_index(_first_places(x))
-    bar = bars[0] if isinstance(bars, tuple) else bars
-    return (lambda x_bar: additem(zeros_of(x) if x_bar is None else x_bar, bar, *operands,
-                                  pattern=pattern),)
-
-
-def _jvp_unique(dots, ys, x, **flags):
-    picked = None if dots[0] is None else take(dots[0], _first_places(x))
-    return [picked, *[None] * (len(ys) - 1)] if isinstance(ys, tuple) else picked
+    return getitem, (x, *operands), {"pattern": pattern}
 
 
 unique_record = define(
     "unique",  # (x), a vector: its values in order, and what the flags ask for
     evaluate=lambda x, *, index, inverse, counts: np.unique(x, index, inverse, counts),
-    infer=_infer_unique, syntax=_unique_syntax, vjp=_vjp_unique, jvp=_jvp_unique,
+    infer=_infer_unique, syntax=_unique_syntax, differentiated_as=_as_gather,
     contiguous="operands")
 kinked(unique_record,
        Kink("a tie: the first of equal elements gets the derivative",

@@ -17,6 +17,7 @@ import cmath
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -359,6 +360,22 @@ def elementwise_jvp(record: Record, dots, y, *xs, **attrs):
     if total is None:
         return None
     return like_tangent(total, y, covered)
+
+
+@shared
+def vjp_by_partial(record: Record, bar, y, *xs, **attrs) -> tuple:
+    """The contributions to any number of operands, which are numbers, by the partial derivative
+    that they share.
+    """
+    return tuple(times(bar, record.partial(y, x), (y, *xs)) for x in xs)
+
+
+@shared
+def jvp_by_partial(record: Record, dots, y, *xs, **attrs):
+    """The tangent of a function of any number of operands, which are numbers."""
+    terms = [times(dot, record.partial(y, x), (y, *xs)) for dot, x in zip(dots, xs, strict=True)
+             if dot is not None]
+    return reduce(add, terms) if terms else None
 
 
 def _sum_of_tangents(a, b):

@@ -234,7 +234,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
 
 def _forward_rule(partials: tuple, facts: dict) -> Callable | None:
     """The chain rule; None for an op that is linear in all operands by which it has a derivative:
-    the op of their tangents (forward_rules.py).
+    the op of their tangents (derivative_rules.py).
     """
     linear = facts.get("linear", ())
     is_linear = all(p is None or k in linear for k, p in enumerate(partials))

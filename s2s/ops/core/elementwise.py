@@ -452,6 +452,8 @@ def _strong_both_jvp(dots, y, a, b):
 strong_both.vjp = lambda bar, y, a, b: tuple(like_operand(sum_to(strong_both(bar, other), x), x) for x, other in ((a, b), (b, a)))
 strong_both.jvp = _strong_both_jvp
 strong_product.vjp, strong_product.jvp = _strong_vjp, _strong_jvp
+state(strong_both, strong_product,
+      states_both="what is 0 masks the other in a tangent, and not in its own cotangent")
 
 _type_of_where = sampled(np.where, "where")
 

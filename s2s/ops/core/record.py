@@ -55,6 +55,7 @@ class Record:
     # (*values, **attrs) -> Value(s) that stand for the result, or None
     fold: Callable | None = None
     partials: tuple = ()  # elementwise: one (y, *xs) -> ∂y/∂x per operand; None: no derivative
+    partial: Callable | None = None  # of any number of operands: (y, x) -> ∂y/∂x of any of them
     vjp: Callable | None = None  # (y_bar, y, *xs, **attrs) -> one contribution per input
     jvp: Callable | None = None  # (x_dots, y, *xs, **attrs) -> y_dot or None
     batch: Callable | None = None  # (flags, *xs, **attrs) -> y of all lanes: see batch_rules.py
@@ -120,10 +121,15 @@ class Record:
     # (op, output) -> the input that equals the output, if any
     stands_for: Callable | None = None
     # inputs in which it is linear together: without a `jvp`, their tangents go through the op
-    # (forward_rules.py)
+    # (derivative_rules.py)
     linear: Sequence[int] = ()
     # of these, those that it broadcasts: the number 0 stands for zeros of any shape
     stretches: tuple[int, ...] = ()
+    # (y, *xs, **attrs) -> the operand, or the (op, inputs, attributes), that equals the result, or
+    # the first of the results, and is differentiated in its place
+    differentiated_as: Callable | None = None
+    # why it states both `vjp` and `jvp`, where one is not derived from the other
+    states_both: str = ""
     # inputs in each of which it is linear: without a `jvp`, the tangent is the sum of the op on one
     # of theirs at a time
     multilinear: Sequence[int] = ()

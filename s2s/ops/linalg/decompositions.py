@@ -125,6 +125,9 @@ def _eigh_syntax(a: ast.expr, *, upper: bool, of_scipy: bool) -> ast.expr:
     return call
 
 
+# why both rules are stated
+SOME_RESULTS = "a result without a cotangent leaves out terms that a transpose would compute"
+OF_DIAGONAL = "the cotangent of a diagonal scales vectors, without a diagonal matrix"
 eigh_record = define(
     # of one triangle: solve.py, Note [Which triangle is read]; SciPy asks another routine of
     # LAPACK, whose vectors have other signs
@@ -134,6 +137,7 @@ eigh_record = define(
     infer=_infer_eigh,
     vjp=_vjp_eigh,
     jvp=_jvp_eigh,
+    states_both=SOME_RESULTS,
     syntax=_eigh_syntax,
 )
 
@@ -178,6 +182,7 @@ eigenvalues = define(
     infer=lambda a, *, upper: _infer_eigh(a)[0],
     vjp=_vjp_eigenvalues,
     jvp=_jvp_eigenvalues,
+    states_both=OF_DIAGONAL,
     syntax=lambda a, *, upper: linalg_call("eigvalsh", a, *[ast.Constant("U")] * upper),
 )
 
@@ -283,6 +288,7 @@ svd_record = define(
     infer=_infer_svd,
     vjp=_vjp_svd,
     jvp=_jvp_svd,
+    states_both=SOME_RESULTS,
     syntax=lambda a: _svd_call(a, full_matrices=False),
 )
 singular_values = define(
@@ -291,6 +297,7 @@ singular_values = define(
     infer=lambda a: Array(_size_dtype(dtype_of(a.type)), (_shorter(a),)),
     vjp=lambda bar, y, a: (_through_svd(bar, a),),
     jvp=lambda dots, y, a: None if dots[0] is None else _along_svd(dots[0], a),
+    states_both=OF_DIAGONAL,
     syntax=lambda a: _svd_call(a, compute_uv=False),
 )
 NO_SIZE = "a singular value of 0: the derivative is that along the vectors that LAPACK gives"
@@ -423,6 +430,7 @@ qr_record = define(
     infer=_infer_qr,
     vjp=_vjp_qr,
     jvp=_jvp_qr,
+    states_both="the cotangents of q and r are added before the only solve",
     syntax=lambda a: linalg_call("qr", a),
 )
 
@@ -461,6 +469,7 @@ pinv_record = define(
     infer=lambda a: Array(real_dtype(dtype_of(a.type)), a.type.dims[::-1]),
     vjp=_vjp_pinv,
     jvp=_jvp_pinv,
+    states_both="the products of three matrices are bracketed otherwise in each mode",
     syntax=lambda a: linalg_call("pinv", a),
 )
 SAME_RANK = "columns depend on one another: the derivative is that along which they still do"
@@ -534,6 +543,7 @@ lstsq_record = define(
     infer=_infer_lstsq,
     vjp=_vjp_lstsq,
     jvp=_jvp_lstsq,
+    states_both=SOME_RESULTS,
     syntax=lambda a, b: linalg_call("lstsq", a, b),
 )
 kinked(lstsq_record,

@@ -47,6 +47,7 @@ from ..core.record import (
     dtype_of,
     numpy_function,
     rank,
+    state,
     value,
 )
 from ..core.shape import length, shaped_like, sum_to
@@ -87,6 +88,7 @@ det = define(
     vjp=lambda bar, y, a: (_per_matrix(bar) * cofactors_of(y, a),),
     jvp=lambda dots, y, a: None if dots[0] is None
         else _sum_of_matrix(cofactors_of(y, a) * dots[0]),
+    states_both="a tangent is summed over each matrix, a cotangent is a number for each",
     syntax=lambda a: linalg_call("det", a),
     depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands",
 )
@@ -325,11 +327,12 @@ one.vjp = each.vjp = _vjp_first
 one.jvp = each.jvp = _jvp_first
 one_along.vjp = each_along.vjp = _vjp_second
 one_along.jvp = each_along.jvp = _jvp_second
+state(one, each, one_along, each_along,
+      states_both="both are the next derivative of det, which is its own transpose")
 
 # ------------------------------------------------------------------------------------------ slogdet
 
-inverse.vjp = each_inverse.vjp = lambda bar, y, size, a: (None, *inv.vjp(bar, y, a))
-inverse.jvp = each_inverse.jvp = lambda dots, y, size, a: inv.jvp(dots[1:], y, a)
+inverse.differentiated_as = each_inverse.differentiated_as = lambda y, size, a: (inv, (a,), {})
 
 
 def _is_complex(x: Value) -> bool:
@@ -364,6 +367,7 @@ sign_of_det = define(
     infer=_infer_per_matrix("np.linalg.slogdet"),
     vjp=_vjp_sign_of_det,
     jvp=_jvp_sign_of_det,
+    states_both="a tangent is a trace, which needs no transposed inverse",
     syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(0), ast.Load()),
     depends=anything, batch=on_all_lanes, native="matrix", contiguous="operands",
 )
@@ -373,6 +377,7 @@ log_of_det = define(
     infer=_infer_per_matrix("np.linalg.slogdet", size=True),
     vjp=lambda bar, y, a: (_per_matrix(bar) * matrix_transposed(inverse_of(y, a)),),
     jvp=_jvp_log_of_det,
+    states_both="a tangent is a trace, which needs no transposed inverse",
     syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(1), ast.Load()),
     depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands",
 )

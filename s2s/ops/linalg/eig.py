@@ -33,7 +33,7 @@ from ..core.raise_conditions import Raises, is_not_finite_somewhere
 from ..core.record import define, dtype_of, numpy_function, value
 from ..core.shape import length
 from .coinciding_values import coincide, over_gaps
-from .decompositions import COINCIDE, EACH_ALONG, is_zero
+from .decompositions import COINCIDE, EACH_ALONG, SOME_RESULTS, is_zero
 from .matrix_equations import one_matrix
 from .solve import linalg_call, real_dtype, solve, square_dims
 
@@ -97,7 +97,7 @@ def _jvp(dots, ys, a):
 eig_record = define("eig",
                     evaluate=lambda a: tuple(y.astype(np.result_type(y, np.complex64))
                                              for y in np.linalg.eig(a)), infer=_infer, vjp=_vjp,
-                    jvp=_jvp, syntax=_syntax)
+                    jvp=_jvp, states_both=SOME_RESULTS, syntax=_syntax)
 kinked(eig_record, Kink(EACH_ALONG.format("eigenvalues"),
                         lambda ys, a: coincide(ys[0]), through=(0,)))
 kinked(eig_record, Kink(COINCIDE.format("eigenvalues"), lambda ys, a: coincide(ys[0]),

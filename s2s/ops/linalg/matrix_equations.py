@@ -24,7 +24,7 @@ from ..arrays.products import matmul, matrix_transposed
 from ..arrays.reduce import as_array, sum_record
 from ..core.chain_rule import like_operand
 from ..core.record import FUNCTIONS, common_dtype, define, dtype_of, numpy_function, rank, static
-from .solve import real_dtype, square_dims
+from .solve import IMPLICIT, real_dtype, square_dims
 
 t = matrix_transposed
 
@@ -82,6 +82,7 @@ def _jvp_sylvester(dots, y, a, b, q):
 
 sylvester = define("solve_sylvester", evaluate=lambda a, b, q: scipys("solve_sylvester")(a, b, q),
                    infer=_infer_sylvester, vjp=_vjp_sylvester, jvp=_jvp_sylvester,
+                   states_both=IMPLICIT,
                    syntax=lambda a, b, q: scipy_call("solve_sylvester", a, b, q))
 
 
@@ -118,7 +119,8 @@ sqrtm_record = define(
     "sqrtm", evaluate=lambda a, *, dtype: scipys("sqrtm")(a).astype(dtype, casting="same_kind"),
     infer=_infer_sqrtm, syntax=_sqrtm_syntax,
     vjp=lambda bar, y, a, *, dtype: (like_operand(sylvester(t(y), t(y), bar), a),),
-    jvp=lambda dots, y, a, *, dtype: None if dots[0] is None else sylvester(y, y, dots[0]))
+    jvp=lambda dots, y, a, *, dtype: None if dots[0] is None else sylvester(y, y, dots[0]),
+    states_both=IMPLICIT)
 
 
 @numpy_function(scipys("sqrtm"))
@@ -193,7 +195,7 @@ def _jvp_banded(dots, y, ab, b, *, below, above):
 banded = define(
     "solve_banded",
     evaluate=lambda ab, b, *, below, above: scipys("solve_banded")((below, above), ab, b),
-    infer=_infer_banded, vjp=_vjp_banded, jvp=_jvp_banded,
+    infer=_infer_banded, vjp=_vjp_banded, jvp=_jvp_banded, states_both=IMPLICIT,
     syntax=lambda ab, b, *, below, above: scipy_call(
         "solve_banded", ast.Tuple([ast.Constant(below), ast.Constant(above)], ast.Load()), ab, b))
 

@@ -374,6 +374,7 @@ def _infer(of: Value, *inputs: Value, **attrs):
     return of.type
 
 
+OF_SPECTRUM = "the function along a direction is an op of its own, with a flag for its transpose"
 matrix_function = define(
     "matrix_function",  # (y, a, w, v, f(w), f'(w), f''(w)): y, the function f of the matrix a
     evaluate=lambda y, *inputs, **attrs: y,
@@ -381,6 +382,7 @@ matrix_function = define(
     partials=(None, 1, None, None, 1, None, None),
     vjp=_vjp,
     jvp=_jvp,
+    states_both=OF_SPECTRUM,
     syntax=lambda y, *inputs, **attrs: y,
     cheap=True,
     stands_for=lambda op, out: op.inputs[0],
@@ -393,6 +395,7 @@ matrix_function_along = define(
     partials=(None, 1, 1, None, None, 1, 1, None),
     vjp=_vjp_along,
     jvp=_jvp_along,
+    states_both=OF_SPECTRUM,
     syntax=lambda y, *inputs, **attrs: y,
     cheap=True,
     stands_for=lambda op, out: op.inputs[0],

@@ -114,12 +114,14 @@ def _depends_solve(unions, y, deps, a, b):
     return np.broadcast_to(unions.union(left[..., None, None], right), y.shape).copy()
 
 
+IMPLICIT = "tangents solve the equation itself, cotangents the transposed one"
 solve = define(
     "solve",
     evaluate=np.linalg.solve,
     infer=_infer_solve,
     vjp=_vjp_solve,
     jvp=_jvp_solve,
+    states_both=IMPLICIT,
     syntax=lambda a, b: linalg_call("solve", a, b),
     depends=_depends_solve, batch=_batch_solve, native="matrix", contiguous="operands",
 )
@@ -158,6 +160,7 @@ inv = define(
     infer=_infer_matrix("np.linalg.inv"),
     vjp=lambda bar, y, a: (-matmul(matmul(matrix_transposed(y), bar), matrix_transposed(y)),),
     jvp=_jvp_inv,
+    states_both=IMPLICIT,
     syntax=lambda a: linalg_call("inv", a),
     depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands", same_shape=0,
 )
@@ -244,6 +247,7 @@ cholesky = define(
     infer=_infer_matrix("np.linalg.cholesky"),
     vjp=_vjp_cholesky,
     jvp=_jvp_cholesky,
+    states_both="a cotangent is made symmetric between its two solves, a tangent before them",
     syntax=lambda a: linalg_call("cholesky", a),
     depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands", same_shape=0,
 )

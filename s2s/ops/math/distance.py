@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 
 from ...errors import TypeMismatchError
 from ...ir.builder import current
@@ -18,7 +17,7 @@ from ...ir.graph import Op, Value
 from ...ir.types import FLOAT, Array, Type
 from ..core import elementwise as ew
 from ..core.cast import float_
-from ..core.chain_rule import times
+from ..core.chain_rule import jvp_by_partial, vjp_by_partial
 from ..core.define_elementwise import IN_MATH, math_syntax
 from ..core.kinks import SIZE, Kink, kinked, size_zero
 from ..core.record import define, numpy_function, value
@@ -28,12 +27,6 @@ def _infer(*xs: Value) -> Type:
     if any(isinstance(x.type, Array) for x in xs):
         raise TypeMismatchError("math.hypot of an array", current().line, "use np.linalg.norm")
     return FLOAT
-
-
-def _jvp(dots, y: Value, *xs: Value):
-    terms = [times(dot, ew.slope_of_size(y, x), (y, *xs))
-             for dot, x in zip(dots, xs, strict=True) if dot is not None]
-    return functools.reduce(operator.add, terms) if terms else None
 
 
 def _lower(op: Op, *xs: Value) -> Value:
@@ -46,8 +39,7 @@ hypotenuse = define(
     evaluate=math.hypot,
     infer=_infer,
     syntax=math_syntax("hypot"),
-    vjp=lambda bar, y, *xs: tuple(times(bar, ew.slope_of_size(y, x), (y, *xs)) for x in xs),
-    jvp=_jvp,
+    partial=lambda y, x: ew.slope_of_size(y, x), vjp=vjp_by_partial, jvp=jvp_by_partial,
     batch=lambda flags, *xs: functools.reduce(ew.hypot, xs),
     lower=_lower,
     cheap=True,

@@ -936,8 +936,7 @@ exact_sum = define(
     infer=lambda xs: FLOAT,
     syntax=lambda xs: ast.Call(
         ast.Attribute(ast.Name("math", ast.Load()), "fsum", ast.Load()), [xs], []),
-    vjp=_vjp_sum,
-    jvp=lambda dots, y, xs: None if dots[0] is None else list_sum(dots[0]),
+    differentiated_as=lambda y, xs: (list_sum, (xs,), {}),
     raises=(raise_conditions.Raises(OverflowError, lambda xs: sum_overflows(xs), ([1e308, 1e308],),
                                     natively=False),),
     depends=anything,
@@ -1030,8 +1029,7 @@ def _extreme(name: str, function) -> Record:
         evaluate=function,
         infer=lambda xs: item_type(xs.type),
         syntax=lambda xs: _call(function.__name__, xs),
-        vjp=lambda bar, y, xs: (_added_at(bar, xs, list_index(xs, y)),),
-        jvp=lambda dots, y, xs: None if dots[0] is None else list_get(dots[0], list_index(xs, y)),
+        differentiated_as=lambda y, xs: (list_get, (xs, list_index(xs, y)), {}),
         raises=raise_conditions.EXTREME_OF_LIST,
         depends=anything,
     )

@@ -32,8 +32,8 @@ from ...ops.core.control import (
     packed,
     while_loop,
 )
+from ...ops.core.derivative_rules import has_forward_rule, tangent_of
 from ...ops.core.elementwise import strong_product
-from ...ops.core.forward_rules import has_forward_rule, tangent_of
 from ...ops.core.shape import zeros_of
 from ...ops.program.checkpoint import Rerun
 from ...ops.program.custom_rules import is_ruled

@@ -46,6 +46,7 @@ from ...ops.core.chain_rule import (
     where_chosen,
 )
 from ...ops.core.control import Known, call, for_loop, if_record, tape_copy, types_for_caller
+from ...ops.core.derivative_rules import cotangents_of, has_reverse_rule
 from ...ops.core.elementwise import (
     and_,
     bitwise_and,
@@ -255,7 +256,7 @@ class Adjoint:
         """Apply the adjoint rule of an op without blocks."""
         if not any(out in self.bars for out in op.outputs):
             return
-        if op.record.vjp is None:
+        if not has_reverse_rule(op.record):
             raise DerivativeError(f"{op.name} has no derivative", op.line,
                                   "keep what is differentiated out of its arguments with "
                                   "s2s.stop_gradient")
@@ -263,8 +264,9 @@ class Adjoint:
                      for out in op.outputs)
         single = len(op.outputs) == 1
         with strong_zeros(self.discarded.asks_strong_zeros(op)):
-            contributions = op.record.vjp(bars[0] if single else bars, op.output if single
-                                          else tuple(op.outputs), *op.inputs, **op.attrs)
+            contributions = cotangents_of(op.record, bars[0] if single else bars, op.output
+                                          if single else tuple(op.outputs), *op.inputs,
+                                          **op.attrs)
         if single and not op.record.elementwise and multiplies(op):
             contributions = self.chosen_by_branches(op.output, bars[0], contributions)
         together: dict[Value, object] = {}  # x * x gives its two contributions to x at once

@@ -36,8 +36,8 @@ from ...ops.arrays.norms import as_if, complex_as_if, no_negative, root
 from ...ops.arrays.products import matmul, matrix_transposed
 from ...ops.arrays.reduce import is_complex
 from ...ops.core.copy import copy_record
+from ...ops.core.derivative_rules import tangent_of
 from ...ops.core.elementwise import divide, multiply, power, reciprocal, square
-from ...ops.core.forward_rules import tangent_of
 from ...ops.core.record import dtype_of, rank, value
 from ...ops.core.shape import length, shaped_like, spread
 from ...ops.linalg.coinciding_values import selected

@@ -12,7 +12,7 @@ from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Function, Value
 from s2s.ir.interpret import interpret
 from s2s.ir.types import Array, Extent, Scalar, Unknown
-from s2s.ops.core.forward_rules import tangent_of
+from s2s.ops.core.derivative_rules import tangent_of
 from s2s.ops.core.record import FUNCTIONS, value
 from s2s.ops.math import special
 
