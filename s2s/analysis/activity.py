@@ -10,19 +10,19 @@ their own that push and pop, must agree on which tapes carry one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from ..errors import DerivativeError
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Type, carries_derivative
 from ..ops.program.checkpoint import is_plain
+from .alias import content_inputs
+from .propagate import loop_parts, propagate
 
 
 def varied_values(function: Function, wrt: Iterable[Value]) -> set[Value]:
     """Return the values that depend differentiably on those in `wrt`."""
-    varied = {v for v in wrt if carries_derivative(v.type)}
-    _spread(function.block, varied, {})
-    return varied
+    return _spread(function.block, {v for v in wrt if carries_derivative(v.type)})
 
 
 def varied_in_conditions(function: Function, wrt: Iterable[Value]) -> set[Value]:
@@ -34,7 +34,7 @@ def varied_in_conditions(function: Function, wrt: Iterable[Value]) -> set[Value]
         if op.name == "while":
             condition, params = op.blocks[0], loop_parts(op)[1]
             varied.update(p for p, x in zip(condition.params, params) if x in varied)
-            _spread(condition, varied, {})
+            varied = _spread(condition, varied)
     return varied
 
 
@@ -45,56 +45,20 @@ def active_values(function: Function, wrt: Iterable[Value],
     """
     varied = varied_values(function, wrt)
     results = function.results if seeded is None else [function.results[k] for k in seeded]
-    useful = {y for y in results if y in varied}
-    _gather(function.block, varied, useful, {})
-    return varied & useful
+    return _gather(function.block, varied, [y for y in results if y in varied])
 
 
 def influenced_values(function: Function, roots: Iterable[Value]) -> set[Value]:
     """Return the values that depend on those in `roots` in any way, through comparisons, branches
     and trip counts too.
     """
-    found = set(roots)
-    _influence(function.block, found)
-    return found
+    facts = dict.fromkeys(roots, True)
 
+    def computed(op: Op) -> Iterator[tuple[Value, bool]]:
+        if any(x in facts for x in content_inputs(op)):
+            yield from ((y, True) for y in op.outputs)
 
-def _influence(block: Block, found: set[Value]) -> None:
-    for op in block.ops:
-        if op.name in ("for", "while"):
-            inits, params, yields, body = loop_parts(op)
-            first = op.blocks[0]
-            while True:
-                before = len(found)
-                if op.name == "while":
-                    found.update(p for p, carry in zip(first.params, params) if carry in found)
-                for inner in op.blocks:
-                    _influence(inner, found)
-                stops = [*(op.inputs[:3] if op.name == "for" else first.yields),
-                         *(body.yields[:1] if op.attrs["breaks"] else [])]
-                chosen = any(x in found for x in stops)
-                for init, param, end, out in zip(inits, params, yields, op.outputs):
-                    if chosen or init in found or end in found:
-                        found.update((param, out))
-                if len(found) == before:
-                    break
-        elif op.name == "if":
-            for branch in op.blocks:
-                _influence(branch, found)
-                found.update(out for out, y in zip(op.outputs, branch.yields) if y in found
-                             or op.inputs[0] in found)
-        elif any(x in found for k, x in enumerate(op.inputs) if k not in op.record.shapes):
-            found.update(op.outputs)
-
-
-def loop_parts(op: Op) -> tuple[list[Value], list[Value], list[Value], Block]:
-    """Return the initial values, parameters and yields of the carries of a `for` or `while`, and
-    its body.
-    """
-    body = op.blocks[-1]
-    skip = 3 if op.name == "for" else 0
-    return (op.inputs[skip:], body.params[1 if op.name == "for" else 0:],
-            body.yields[1 if op.attrs["breaks"] else 0:], body)
+    return set(propagate(function.block, facts, computed, in_conditions=True, decided=True))
 
 
 def passes_derivative(op: Op, k: int) -> bool:
@@ -122,32 +86,14 @@ def _is_complex(type: Type) -> bool:
     return (getattr(type, "dtype", None) or "").startswith("complex")
 
 
-def _spread(block: Block, varied: set[Value], known: dict) -> None:
-    """Propagate `varied` forwards, in program order; loops until a fixed point; `known`: see
-    `_reached`.
-    """
-    for op in block.ops:
-        match op.name:
-            case "for" | "while":
-                inits, params, yields, body = loop_parts(op)
-                while True:
-                    before = len(varied)
-                    for init, param, end, out in zip(inits, params, yields, op.outputs):
-                        if carries_derivative(param.type) and (init in varied or end in varied):
-                            varied.update((param, out))
-                    _spread(body, varied, known)
-                    if len(varied) == before:
-                        break
-            case "if":
-                for branch in op.blocks:
-                    _spread(branch, varied, known)
-                    varied.update(out for out, y in zip(op.outputs, branch.yields)
-                                  if y in varied and carries_derivative(out.type))
-            case _:
-                varied.update(_reached(op, varied, known))
+def _spread(block: Block, varied: set[Value]) -> set[Value]:
+    """Return the values that depend differentiably on those in `varied`, and these."""
+    facts, known = dict.fromkeys(varied, True), {}
+    return set(propagate(block, facts, lambda op: ((y, True) for y in _reached(op, facts, known)),
+                         accepts=lambda y: carries_derivative(y.type)))
 
 
-def _reached(op: Op, varied: set[Value], known: dict) -> list[Value]:
+def _reached(op: Op, varied: Container[Value], known: dict) -> list[Value]:
     """Return the outputs of `op` to which a derivative can flow from its varied inputs.
     Note [Through calls]
 
@@ -166,41 +112,26 @@ def _reached(op: Op, varied: set[Value], known: dict) -> list[Value]:
     return known[op, given]
 
 
-def _gather(block: Block, varied: set[Value], useful: set[Value], known: dict) -> None:
-    """Propagate `useful` backwards, against program order; `known` maps calls to the inputs on
-    which their results depend.
-    """
-    for op in reversed(block.ops):
-        match op.name:
-            case "for" | "while":
-                inits, params, yields, body = loop_parts(op)
-                while True:
-                    before = len(useful)
-                    for init, param, end, out in zip(inits, params, yields, op.outputs):
-                        if (out in useful or param in useful) and param in varied:
-                            useful.update((init, param, end, out))
-                    _gather(body, varied, useful, known)
-                    if len(useful) == before:
-                        break
-            case "if":
-                for branch in op.blocks:
-                    useful.update(y for out, y in zip(op.outputs, branch.yields) if out in useful)
-                    _gather(branch, varied, useful, known)
-            case _:
-                if any(out in useful and out in varied for out in op.outputs):
-                    reaching = _reaching(op, varied, useful, known)
-                    useful.update(x for k, x in enumerate(op.inputs) if x not in varied
-                                  or k in reaching)
+def _gather(block: Block, varied: set[Value], results: Iterable[Value]) -> set[Value]:
+    """Return the varied values on which one of the `results` depends."""
+    useful, known = dict.fromkeys(results, True), {}
+
+    def read(op: Op) -> Iterator[tuple[Value, bool]]:
+        if any(out in useful for out in op.outputs):
+            reaching = _reaching(op, varied, useful, known)
+            yield from ((x, True) for k, x in enumerate(op.inputs) if x in varied and k in reaching)
+
+    return set(propagate(block, useful, read, accepts=varied.__contains__, backwards=True))
 
 
-def _reaching(op: Op, varied: set[Value], useful: set[Value], known: dict) -> set[int]:
+def _reaching(op: Op, varied: set[Value], useful: Container[Value], known: dict) -> set[int]:
     """Return the inputs of `op` from which a derivative can flow to its useful outputs.
     Note [Through calls]
     """
     callee = op.attrs["callee"] if op.name == "call" else None
     if callee is None or not is_plain(callee):
         return {k for k in range(len(op.inputs)) if passes_derivative(op, k)}
-    seeded = tuple(k for k, out in enumerate(op.outputs) if out in useful and out in varied)
+    seeded = tuple(k for k, out in enumerate(op.outputs) if out in useful)
     if (op, seeded) not in known:
         function = callee.function_for(op.inputs)
         active = active_values(function,

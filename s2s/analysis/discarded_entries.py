@@ -36,8 +36,9 @@ from ..ops.core.record import same_shape
 from ..ops.core.signs import is_nonzero
 from ..ops.program.checkpoint import is_plain
 from ..ops.program.list_ops import list_add
-from .activity import loop_parts, passes_derivative
+from .activity import passes_derivative
 from .infinite_factors import infinite_factors
+from .propagate import loop_parts
 from .side_effects import handed_on, is_steep
 
 # how much of a cotangent there is; SCALED: 0 where a factor is

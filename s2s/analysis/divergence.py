@@ -23,7 +23,7 @@ from ..ops.program.custom_rules import is_ruled
 from ..ops.program.effects import has_effects
 from ..ops.program.outside_writes import write_outside
 from ..ops.program.recursive_callee import Recursive
-from .activity import loop_parts
+from .propagate import conditions_of, handed_on_by
 
 # Note [Ragged values]
 # A growing tape that a divergent op fills has another length in each lane, and so has `np.empty(n)`
@@ -139,31 +139,16 @@ class Lanes:
     def control(self, op: Op) -> None:
         for inner in op.blocks:
             self.visit(inner)
-        if op.name == "if":
-            for branch in op.blocks:
-                self.mark_all(zip(op.outputs, branch.yields))
-            decides = [op.inputs[0]]
-        else:
-            inits, params, ends, body = loop_parts(op)
-            for sources in (inits, ends):
-                self.mark_all(zip(params, sources))
-                self.mark_all(zip(op.outputs, sources))
-                if op.name == "while":
-                    self.mark_all(zip(op.blocks[0].params, sources))
-            decides = body.yields[:1] if op.attrs["breaks"] else []
-            decides = decides + (op.inputs[:3] if op.name == "for" else op.blocks[0].yields)
-        if any(x in self.batched for x in decides):
+        for source, target in handed_on_by(op):
+            if source in self.batched:
+                self.mark(target)
+        if any(x in self.batched for x in conditions_of(op)):
             self.divergent.add(op)
         if op in self.divergent:
             for out in op.outputs:
                 self.mark(out)
                 if isinstance(out.type, List):
                     self.ragged.update(self.families[out])
-
-    def mark_all(self, pairs: Iterable[tuple[Value, Value]]) -> None:
-        for value, source in pairs:
-            if source in self.batched:
-                self.mark(value)
 
     def touches_ragged(self, op: Op) -> bool:
         return any(x in self.ragged or symbols_of(x.type) & self.ragged_extents
@@ -307,16 +292,9 @@ def _tape_families(block: Block) -> dict[Value, set[Value]]:
 
     for op in walk(block):
         match op.name:
-            case "for" | "while":
-                inits, params, ends, _ = loop_parts(op)
-                heads = op.blocks[0].params if op.name == "while" else params
-                for same in zip(inits, params, ends, op.outputs, heads):
-                    for other in same[1:]:
-                        join(same[0], other)
-            case "if":
-                for branch in op.blocks:
-                    for out, y in zip(op.outputs, branch.yields):
-                        join(out, y)
+            case "for" | "while" | "if":
+                for source, target in handed_on_by(op):
+                    join(source, target)
             case "tape_new":
                 join(op.output, op.output)
             case _:

@@ -9,12 +9,12 @@ the cotangents of their operands, although zero cotangents pass through them and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from ..ir.graph import Op, Value, walk
+from ..ir.graph import Block, Op, Value, walk
 from ..ir.types import Array, Scalar, carries_derivative
 from ..ops.program.checkpoint import is_plain
-from .activity import loop_parts
+from .propagate import propagate
 from .side_effects import is_steep
 
 
@@ -22,8 +22,7 @@ def is_elementwise(op: Op, x: Value, outputs: Sequence[Value]) -> bool:
     """Test whether each element of these `outputs` of `op` depends on `x` only through its
     corresponding element.
     """
-    found = {x: True}
-    _follow([op], found, x)
+    found = _follow(Block([], [op], []), {x: True}, x)
     return all(found.get(y, True) for y in outputs)
 
 
@@ -37,48 +36,28 @@ def may_be_infinite(ops: Sequence[Op]) -> bool:
                for op in ops)
 
 
-def _follow(ops: Sequence[Op], found: dict[Value, bool], x: Value) -> None:
+def _follow(block: Block, found: dict[Value, bool], x: Value) -> dict[Value, bool]:
     """Add to `found` the values that depend on those in it, each with whether it does so
     elementwise, in the shape of `x`.
     """
-    for op in ops:
-        match op.name:
-            case "for" | "while":
-                inits, params, yields, body = loop_parts(op)
-                _note(found, zip(params, inits))
-                while True:
-                    before = dict(found)
-                    _follow(body.ops, found, x)
-                    _note(found, zip(params, yields))
-                    if found == before:
-                        break
-                _note(found, zip(op.outputs, params))
-            case "if":
-                for block in op.blocks:
-                    _follow(block.ops, found, x)
-                    _note(found, zip(op.outputs, block.yields))
-            case "call" if is_plain(op.attrs["callee"]):
-                function = op.attrs["callee"].function_for(op.inputs)
-                given = [(param, y) for param, y in zip(function.params, op.inputs) if y in found]
+
+    def computed(op: Op) -> Iterator[tuple[Value, bool]]:
+        if op.name == "call" and is_plain(op.attrs["callee"]):
+            function = op.attrs["callee"].function_for(op.inputs)
+            given = [(param, y) for param, y in zip(function.params, op.inputs) if y in found]
+            if given:
                 inside = {param: found[y] and _shape(y) == _shape(x) for param, y in given}
-                if given:
-                    _follow(function.block.ops, inside, given[0][0])
-                    _note(found, zip(op.outputs, function.results), inside)
-            case _:
-                read = [found[y] for y in op.inputs if y in found]
-                if read:
-                    alike = op.record.elementwise and all(_shape(y) == _shape(x)
-                                                          for y in op.outputs)
-                    found.update((y, alike and all(read)) for y in op.outputs
-                                 if carries_derivative(y.type))
+                _follow(function.block, inside, given[0][0])
+                yield from ((out, inside[y]) for out, y in zip(op.outputs, function.results)
+                            if y in inside and carries_derivative(out.type))
+            return
+        read = [found[y] for y in op.inputs if y in found]
+        if read:
+            alike = op.record.elementwise and all(_shape(y) == _shape(x) for y in op.outputs)
+            yield from ((y, alike and all(read)) for y in op.outputs if carries_derivative(y.type))
 
-
-def _note(found: dict[Value, bool], pairs, of: dict[Value, bool] | None = None) -> None:
-    """Mark each first of `pairs` elementwise if the second is, and if it was before."""
-    of = found if of is None else of
-    for y, source in pairs:
-        if source in of and carries_derivative(y.type):
-            found[y] = found.get(y, True) and of[source]
+    return propagate(block, found, computed, join=lambda a, b: a and b,
+                     accepts=lambda y: carries_derivative(y.type))
 
 
 def _shape(x: Value):

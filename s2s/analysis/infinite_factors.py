@@ -15,12 +15,12 @@ with discarded entries; and all values that are compared, which most loops with 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ..ir.graph import Block, Op, Value, walk
 from ..ir.types import Array, is_inexact
 from ..ops.core.record import dtype_of
-from .activity import loop_parts
+from .propagate import propagate
 from .side_effects import handed_on
 
 
@@ -40,22 +40,13 @@ def doubted_values(block: Block, ops: list[Op], active: set[Value]) -> set[Value
     found = {x for op in ops if op.record.elementwise and not answers.isdisjoint(op.outputs)
              for x in op.inputs if is_inexact(dtype_of(x.type))
              and (_asks_finite(op) or isinstance(x.type, Array) and x not in active)}
-    grown = bool(found)
-    while grown:
-        before = len(found)
-        for op in reversed(ops):
-            match op.name:
-                case "if":
-                    found.update(arm.yields[k] for k, y in enumerate(op.outputs) if y in found
-                                 for arm in op.blocks)
-                case "for" | "while":
-                    for init, param, end, out in zip(*loop_parts(op)[:3], op.outputs, strict=True):
-                        if param in found or out in found:
-                            found.update((init, param, end))
-                case _ if _computes(op) and not found.isdisjoint(op.outputs):
-                    found.update(x for x in op.inputs if is_inexact(dtype_of(x.type)))
-        grown = len(found) > before
-    return found
+    facts = dict.fromkeys(found, True)
+
+    def read(op: Op) -> Iterator[tuple[Value, bool]]:
+        if _computes(op) and any(y in facts for y in op.outputs):
+            yield from ((x, True) for x in op.inputs if is_inexact(dtype_of(x.type)))
+
+    return set(propagate(block, facts, read, in_conditions=True, backwards=True) if facts else ())
 
 
 def answers_that_discard(block: Block, ops: list[Op]) -> set[Value]:

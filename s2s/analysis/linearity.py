@@ -12,45 +12,25 @@ ops/core/chain_rule.py): of directions that do not touch an entry.
 
 from __future__ import annotations
 
-from ..ir.graph import Block, Function, Op, Value, walk
+from collections.abc import Iterator
+
+from ..ir.graph import Function, Op, Value, walk
 from ..ir.types import Array, Scalar
 from ..ops.arrays.norms import as_if, complex_as_if
-from .activity import loop_parts
 from .discarded_entries import Discarded
+from .propagate import propagate
 
 
 def linear_values(function: Function, varied: set[Value], given: set[Value]) -> set[Value]:
     """Return the `varied` values that are linear in the values `given`."""
-    linear = ({x for x in varied if isinstance(x.type, (Scalar, Array))}
-              - (set(function.params) - given))
-    while True:
-        before = len(linear)
-        _drop(function.block, linear, varied)
-        if len(linear) == before:
-            return linear
+    facts = {x: True for x in varied
+             if not isinstance(x.type, (Scalar, Array)) or x in function.params and x not in given}
 
+    def computed(op: Op) -> Iterator[tuple[Value, bool]]:
+        if not _is_linear(op, varied) or any(x in facts for x in op.inputs):
+            yield from ((y, True) for y in op.outputs if y in varied)
 
-def _drop(block: Block, linear: set[Value], varied: set[Value]) -> None:
-    """Remove from `linear` the values computed nonlinearly, or from values that are not linear."""
-    def is_other(x: Value) -> bool:
-        return x in varied and x not in linear
-
-    for op in block.ops:
-        match op.name:
-            case "for" | "while":
-                inits, params, yields, body = loop_parts(op)
-                for init, param, end, out in zip(inits, params, yields, op.outputs):
-                    if is_other(init) or is_other(end):
-                        linear.difference_update((param, out))
-                _drop(body, linear, varied)
-            case "if":
-                for inner in op.blocks:
-                    _drop(inner, linear, varied)
-                    linear.difference_update(out for out, y in zip(op.outputs, inner.yields)
-                                             if is_other(y))
-            case _:
-                if not _is_linear(op, varied) or any(map(is_other, op.inputs)):
-                    linear.difference_update(op.outputs)
+    return varied - set(propagate(function.block, facts, computed, accepts=varied.__contains__))
 
 
 def _is_linear(op: Op, varied: set[Value]) -> bool:

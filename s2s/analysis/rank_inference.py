@@ -14,7 +14,7 @@ from ..ir.graph import Block, Function, Value, walk
 from ..ir.types import Scalar, Type, Unknown
 from ..ops.arrays.products import matmul
 from ..ops.core.shape import length
-from .activity import loop_parts
+from .propagate import loop_parts
 
 
 def types_from_results(function: Function, scalars: Iterable[Value] = ()) -> list[Type]:

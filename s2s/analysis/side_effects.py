@@ -4,11 +4,12 @@ gives away.  Output and draws are in ops/program/effects.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown, is_inexact
 from ..ops.core.record import dtype_of
+from .propagate import propagate
 
 
 def is_total(op: Op) -> bool:
@@ -89,31 +90,15 @@ def handed_on(block: Block, values: set[Value],
     """Return `values` with the branch results, loop carries and tape items in `block` that may be
     one of them; with `made`, also what any op, or those it selects, computes from them.
     """
-    found = set(values)
-    grown = bool(found)
-    while grown:
-        before = len(found)
-        for op in walk(block):
-            match op.name:
-                case "if":
-                    found.update(out for k, out in enumerate(op.outputs)
-                                 if any(arm.yields[k] in found for arm in op.blocks))
-                case "for" | "while":
-                    skip, first, flag = (3 * (op.name == "for"), 1 * (op.name == "for"),
-                                         1 * op.attrs["breaks"])
-                    body = op.blocks[-1]
-                    for k, out in enumerate(op.outputs):
-                        if op.inputs[skip + k] in found or body.yields[flag + k] in found:
-                            found.update((out, body.params[first + k]))
-                            if op.name == "while":
-                                found.add(op.blocks[0].params[k])
-                case _ if op.record.on_tapes and not found.isdisjoint(op.inputs):
-                    # tapes of a first sweep are read again by a second
-                    found.update(op.outputs)
-                case _ if made and (made is True or made(op)) and not found.isdisjoint(op.inputs):
-                    found.update(op.outputs)
-        grown = len(found) > before
-    return found
+    facts = dict.fromkeys(values, True)
+
+    def computed(op: Op) -> Iterator[tuple[Value, bool]]:
+        # tapes of a first sweep are read again by a second
+        if ((op.record.on_tapes or made and (made is True or made(op)))
+                and any(x in facts for x in op.inputs)):
+            yield from ((y, True) for y in op.outputs)
+
+    return set(propagate(block, facts, computed, in_conditions=True) if facts else ())
 
 
 def owned_buffers(function: Function) -> set[Value]:

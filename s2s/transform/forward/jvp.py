@@ -13,8 +13,9 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from ...analysis.activity import loop_parts, varied_values
+from ...analysis.activity import varied_values
 from ...analysis.linearity import Untouched
+from ...analysis.propagate import loop_parts
 from ...errors import DerivativeError
 from ...ir.builder import Builder, add_op, at, emit, join_types
 from ...ir.graph import Block, Function, Op, Value

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
-from ...analysis.activity import loop_parts
+from ...analysis.propagate import loop_parts
 from ...errors import UnsupportedError
 from ...ir.builder import Builder, add_op, at, current, join_types
 from ...ir.graph import Block, Function, Op, Value, blocks_of, walk

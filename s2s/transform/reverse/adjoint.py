@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
-from ...analysis.activity import active_values, loop_parts
+from ...analysis.activity import active_values
 from ...analysis.discarded_entries import DISCARDED, MASKED, Discarded, multiplies
 from ...analysis.elementwise_blocks import is_elementwise, may_be_infinite
 from ...analysis.exit_conditions import exit_conditions
+from ...analysis.propagate import loop_parts
 from ...analysis.side_effects import handed_on
 from ...analysis.zero_cotangents import Unreached, Way
 from ...errors import DerivativeError

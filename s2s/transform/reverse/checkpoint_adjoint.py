@@ -49,7 +49,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ...analysis.activity import loop_parts
+from ...analysis.propagate import loop_parts
 from ...errors import UnsupportedError
 from ...ir.builder import emit
 from ...ir.graph import MISSING, Block, Function, Op, Value, free_values, walk

@@ -20,8 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from ...analysis.activity import active_values, loop_parts, varied_values
-from ...analysis.alias import content_inputs
+from ...analysis.activity import active_values, influenced_values, varied_values
 from ...errors import DerivativeError
 from ...ir.builder import Builder, add_op, emit
 from ...ir.graph import MISSING, Block, Function, Op, Value, free_values, identifier, walk
@@ -411,7 +410,7 @@ def _without_shapes_of(halves, dots: Sequence[Value], primals: dict[int, int]):
     backward = clone(halves.backward)
     count = len(halves.arguments)
     kept = halves.residuals
-    depends = depending(halves.forward, dots)
+    depends = influenced_values(halves.forward, dots)
     given = dict(zip(halves.arguments, backward.params))
     held = dict(zip(kept, backward.params[count:count + len(kept)]))
     tangents = ([p for k, p in given.items() if k in primals]
@@ -482,33 +481,3 @@ def _of_tangents_only(halves, function: Function, count: int, callee) -> Functio
         param.name = f"{name}_bar" if name else "y_bar"
     return function.remade(block, name=f"{callee.name}_bwd", tupled=len(block.yields) != 1, doc="",
                            captures={})
-
-
-def depending(function: Function, roots: Sequence[Value]) -> set[Value]:
-    """Return the values of `function` that depend on those in `roots`, differentiably or not, other
-    than by their shapes.
-    """
-    found = set(roots)
-
-    def visit(block: Block) -> None:
-        for op in block.ops:
-            if op.name in ("for", "while"):
-                inits, params, yields, body = loop_parts(op)
-                while True:
-                    before = len(found)
-                    for init, param, end, out in zip(inits, params, yields, op.outputs):
-                        if init in found or end in found:
-                            found.update((param, out))
-                    visit(body)
-                    if len(found) == before:
-                        break
-            elif op.name == "if":
-                for branch in op.blocks:
-                    visit(branch)
-                    found.update(out for out, y in zip(op.outputs, branch.yields) if y in found
-                                 or op.inputs[0] in found)
-            elif any(x in found for x in content_inputs(op)):
-                found.update(op.outputs)
-
-    visit(function.block)
-    return found

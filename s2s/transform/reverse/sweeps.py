@@ -15,10 +15,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ...analysis.activity import loop_parts
 from ...analysis.bit_exact import bit_exact_values
 from ...analysis.exit_conditions import carry_of
 from ...analysis.final_elements import final_elements
+from ...analysis.propagate import loop_parts
 from ...analysis.side_effects import maybe_unbound, without_shape
 from ...ir.builder import Builder, add_op, at, emit, join_types
 from ...ir.graph import MISSING, Block, Function, Op, Value, blocks_of, walk

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...analysis.activity import loop_parts
+from ...analysis.propagate import loop_parts
 from ...ir.graph import Block, Function, Op, blocks_of, walk
 from ...ir.reemit import clone
 from ...ir.types import Array, Unknown, carries_derivative
