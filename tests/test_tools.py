@@ -111,6 +111,25 @@ def test_a_mutant_computes_something_else(tmp_path):
     assert said.count("True multiply") == 2, said
 
 
+NAMES = """
+import importlib.machinery, importlib.util
+loader = importlib.machinery.SourceFileLoader("mutate", "tools/mutate")
+mutate = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutate", loader))
+loader.exec_module(mutate)
+for area in mutate.AREAS:
+    mutants = mutate.mutants(area)
+    names = [m.name for m in mutants]
+    mutate.mutated(mutants[0])  # says what the line is then
+    print(area, mutants[0].name == names[0], len(names) - len(set(names)))
+"""
+
+
+def test_each_mutant_has_a_name_of_its_own(tmp_path):
+    (tmp_path / "names.py").write_text(NAMES)
+    said = run(str(tmp_path / "names.py"))
+    assert said.count("True 0") == 6, said
+
+
 def test_mutants_are_killed_by_the_tests_of_their_ops():
     said = run(
         "tools/mutate",
