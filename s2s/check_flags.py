@@ -2,8 +2,8 @@
 S2S_LLVM_OPTIONS.
 
     S2S_CHECK=1               everything
-    S2S_CHECK=ir              the IR is verified after every pass (ir/verify.py), the loops that are
-                              compiled (back/verify_loops.py), and where values are printed
+    S2S_CHECK=ir              the IR is verified after every pass (ir/verify.py), loops after every
+                              pass over them (back/verify_loops.py), and where values are printed
                               (back/print/inlining.py)
     S2S_CHECK=nan             generated code stops at the first NaN or inf
                               (runtime/debug/nan_trap.py)

@@ -14,6 +14,7 @@ share; they call no BLAS, cannot raise, and are launched from Python, which need
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from ..analysis.index_ranges import analyse
@@ -162,12 +163,26 @@ def lower(function: Function, target: str = "cpu", supposes: bool = False) -> Fu
 
     def lowered(each: Function) -> Function:
         each = apply(LOWER, apply(LEGALISE, each, target), target, loop_stage)
-        copies = copies_in_innermost_loops(each) if is_checking() else None
-        each = apply(LOOPS, each, target, loop_stage)
-        return each if copies is None else verify_loops(each, copies, target)
+        return apply(LOOPS, each, target, loop_stages(each))
 
     function = run(ENTER, function, target)
     return apply(LEAVE, lowered(with_callees(function, lowered)), target, loop_stage)
+
+
+def loop_stages(lowered: Function) -> Callable[[Function, str], Function]:
+    """Return what looks at `lowered` after each pass over its loops: it verifies, records and dumps
+    it, if requested.
+    """
+    copies = copies_in_innermost_loops(lowered) if is_checking() else 0
+    passed: set[str] = set()
+
+    def look(function: Function, name: str) -> Function:
+        passed.add(name)
+        guarded = check_loops.__name__ in passed
+        return observe(function, name, lambda stage: verify_loops(verify(stage, lengths=False),
+                                                                  copies, guarded))
+
+    return look
 
 
 def loop_stage(function: Function, name: str) -> Function:

@@ -1,7 +1,7 @@
 """The invariants of the loop form, one function each, beside those of all IR (ir/verify.py).
 
-`S2S_CHECK=ir` checks them when all passes over loops have run (back/loop_pipeline.py).  What it
-finds is a bug in s2s.
+`S2S_CHECK=ir` checks them after every pass over loops (back/loop_pipeline.py).  What it finds is a
+bug in s2s.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from .lower.library_calls import is_native
 from .print.insert_copies import copies_in_innermost_loops
 
 
-def verify_loops(function: Function, copies: int = 0, target: str = "cpu") -> Function:
+def verify_loops(function: Function, copies: int = 0, guarded: bool = True) -> Function:
     """Return `function`, a loop form, if every invariant of loops holds; otherwise raise
     VerifyError.
 
     Before the passes over loops its writes have copied arrays in `copies` places of innermost
-    loops.  Kernels of GPUs do not check indices.
+    loops.  Its indices are `guarded` when the pass that guards them has run; those of kernels of
+    GPUs never are.
     """
     ops_are_scalar(function)
     writes_are_linear(function, copies)
-    if target == "cpu":
+    if guarded:
         indices_are_guarded(function)
     return function
 

@@ -9,7 +9,10 @@ from s2s.back import loop_pipeline
 from s2s.back.arrays.specialise_lengths import specialise_lengths
 from s2s.back.loop_pipeline import ENTER, LEAVE, LEGALISE, LOOPS, LOWER, lower
 from s2s.errors import VerifyError
-from s2s.ir.graph import walk
+from s2s.ir.builder import Builder
+from s2s.ir.graph import Block, walk
+from s2s.ops.core.elementwise import sin
+from s2s.ops.core.record import value
 from s2s.passes import Pass, ordered, run
 from s2s.pipeline import flattened
 from s2s.runtime.call.loop_program import NATIVE, LoopProgram
@@ -110,6 +113,47 @@ def test_a_broken_pass_over_loops_is_named(monkeypatch):
         passes.checked(),
         pytest.raises(VerifyError, match="after breaks: .* before it is defined"),
     ):
+        lower(function)
+
+
+def test_a_pass_whose_loops_a_later_one_mends_is_named(monkeypatch):
+    """Invariants of loops hold after each pass, not only after all."""
+    function, taken_out = flat(squares, X), []
+
+    def puts_arrays_back(function):
+        with Builder(function.block):
+            sin(function.params[0])
+        taken_out.append(function.block.ops[-1])
+        return function
+
+    def mends(function):
+        function.block.ops.remove(taken_out[-1])
+        return function
+
+    broken = [Pass(puts_arrays_back, "it is broken"), Pass(mends, "it comes too late"), *LOOPS]
+    monkeypatch.setattr(loop_pipeline, "LOOPS", broken)
+    lower(function)
+    with (
+        passes.checked(),
+        pytest.raises(VerifyError, match="after puts_arrays_back: .* is left in the loops"),
+    ):
+        lower(function)
+
+
+def test_indices_are_guarded_from_then_on(monkeypatch):
+    def forgets(function):
+        front = Block()
+        with Builder(front):
+            seven = value(7)
+        for op in walk(function.block):
+            if op.name == "for":
+                op.inputs[1] = seven
+        function.block.ops[:0] = front.ops
+        return function
+
+    function = flat(squares, X)
+    monkeypatch.setattr(loop_pipeline, "LOOPS", [*LOOPS, Pass(forgets, "it is broken")])
+    with passes.checked(), pytest.raises(VerifyError, match="after forgets: an index of"):
         lower(function)
 
 

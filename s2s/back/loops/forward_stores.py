@@ -23,13 +23,16 @@ def forward_stores(function: Function) -> Function:
                 and store.inputs[1].type == op.output.type):
             same[op.output] = store.inputs[1]
     substitute(function.block, same)
-    for block in blocks_of(function.block):
-        block.ops = [op for op in block.ops if same.keys().isdisjoint(op.outputs)]
+    dropped = {y.op for y in same}
     readers = readers_of(function.block)
     for op in walk(function.block):
         while (op.name == "setitem" and (store := previous_store(op)) is not None
-               and [reader for reader, _ in readers[store.output]] == [op]):
+               and [reader for reader, _ in readers[store.output]
+                    if reader not in dropped] == [op]):
             op.inputs[0] = store.inputs[0]
+            dropped.add(store)
+    for block in blocks_of(function.block) if dropped else ():
+        block.ops = [op for op in block.ops if op not in dropped]
     return function
 
 
