@@ -1387,3 +1387,38 @@ def test_slices_of_lists_of_objects(f):
 @pytest.mark.parametrize("f", [reversed_dicts, slices_of_objects, joined_namespaces])
 def test_native_slices_of_lists_of_objects(f):
     judge(f, V, compiled=True)
+
+
+def sum_of_chosen(x):
+    return np.sum(sum(v * x for v in x if v > 0) ** 2)
+
+
+def sum_of_a_list_of_arrays(x):
+    found = [v * np.outer(x, x) for v in x if v > 0]
+    return np.sum(sum(found) ** 2) + np.sum(sum(found, np.eye(3))) + sum([v for v in x if v > 0])
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [sum_of_chosen, sum_of_a_list_of_arrays])
+def test_compiled_sums_of_arrays(f):
+    x = np.array([0.7, -0.4, 1.3])
+    judge(f, x)
+    judge(f, x, compiled=True, second=False)
+    with pytest.warns(UserWarning, match="the sum of no arrays is a number"):
+        assert s2s.jit(f)(-np.abs(x)) == f(-np.abs(x))
+
+
+def test_lists_in_lists_to_any_depth_have_no_derivative():
+    """There was an AttributeError."""
+    def summed(x):
+        tree = (x[0], [(x[1], []), (x[2], [(x[0], [])])])
+        stack, total = [tree], 0.0
+        while stack:
+            v, branches = stack.pop()
+            total += v**2
+            stack = stack + branches
+        return total
+
+    x = np.array([0.7, -0.4, 1.3])
+    with pytest.raises(s2s.S2SError, match="a list that holds lists, to depths that a run decides"):
+        s2s.grad(summed)(x)

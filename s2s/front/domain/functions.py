@@ -155,6 +155,7 @@ class Generator(FunctionValue):
     fold: Callable  # (kind, start) -> binding
     iterate: Callable  # () -> Iterable
     holds: tuple = field(default=())
+    selects: bool = False  # whether conditions leave out some items
 
     def held(self) -> Iterator:
         return iter(self.holds)

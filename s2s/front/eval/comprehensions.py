@@ -97,7 +97,7 @@ def _generator(frame: Frame, node: gast.GeneratorExp, source: Iterable) -> Gener
 
         return elements(normalised_range(frame, source, node))
 
-    return Generator(fold, iterate, source.held)
+    return Generator(fold, iterate, source.held, any(loop.ifs for loop in node.generators))
 
 
 def _unroll(frame: Frame, node, source: Iterable) -> list | None:

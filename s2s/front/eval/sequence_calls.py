@@ -33,6 +33,8 @@ from ..control.iterators import ALL, gives_iterator, iterator_of, next_of
 from ..domain.frame import Frame
 from ..domain.functions import Generator
 from ..domain.heap import Cell, Container
+from ..domain.rank_promotion import needs_fixed_ranks
+from ..syntax.dependencies import note_dependency
 from ..values.exceptions import guard, is_caught
 from ..values.lists import (
     as_list,
@@ -119,6 +121,11 @@ def _members(frame: Frame, node, source):
 
 
 def _sum(frame: Frame, node, source, start=0):
+    if isinstance(source, Generator) and source.selects:
+        # native code needs one rank, and the sum of no arrays is a number: that of a list has one
+        note_dependency(needs_fixed_ranks, needs_fixed_ranks())
+        if needs_fixed_ranks():
+            return _sum(frame, node, source.fold("list"), start)
     if isinstance(source, Generator) and sys.version_info < (3, 12):
         return source.fold("sum", _number(start))
     if isinstance(source, Iterable) and source.trips is None and sys.version_info < (3, 12):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -639,6 +640,11 @@ slice_replaced = _define_slice_write(
 
 
 def _vjp_join(bar, y, a, b):
+    if not isinstance(bar.type, List):
+        raise UnsupportedError("the derivative of a list that holds lists, to depths that a run "
+                               "decides", current().line,
+                               "put the numbers into one list, and the places of what belongs to "
+                               "them into lists of integers")
     n = tape_len(a)
     return (list_slice(bar, n, flags=(False, True, False)),
             list_slice(bar, n, flags=(True, False, False)))
@@ -1021,6 +1027,45 @@ list_total = define(
     linear=(0, 1),
     depends=anything, native="compiled", contiguous="operands",
 )
+
+
+def summed_arrays(xs):
+    """sum(xs) of arrays, in native code."""
+    if len(xs) == 0:
+        raise ValueError("the sum of no arrays is a number, which compiled code has no rank for")
+    total = 0 + xs[0]
+    for k in range(1, len(xs)):
+        total = total + xs[k]
+    return total
+
+
+def summed_to(xs, start):
+    """sum(xs, start) of arrays, in native code."""
+    total = start.copy()
+    for x in xs:
+        total = total + x
+    return total
+
+
+def _native_sum(name: str, function: Callable, infer: Callable) -> Record:
+    return define(name, evaluate=function, infer=infer, helper=function,
+                  syntax=lambda *xs: _call(function.__name__, *xs))
+
+
+native_sum = _native_sum("native_sum", summed_arrays, _infer_sum)
+native_total = _native_sum("native_total", summed_to, lambda xs, start: start.type)
+
+
+def _is_of_arrays(xs: Value) -> bool:
+    return isinstance(xs.type.item, Array)
+
+
+list_sum.lower = lambda op, xs: native_sum(xs) if _is_of_arrays(xs) else None
+list_total.lower = lambda op, xs, start: (
+    native_total(xs, start)
+    if _is_of_arrays(xs) and start.type == op.output.type and isinstance(start.type, Array)
+    else None)
+
 
 def _extreme(name: str, function) -> Record:
     """Define max(xs) or min(xs): the first extreme item."""
