@@ -248,7 +248,7 @@ def printed(x):
             print(v)
             yield v
 
-    return sum(elements())
+    return sum([v for v in elements()])
 
 
 def writes(x):
@@ -309,3 +309,86 @@ def test_refused(f, message):
     with pytest.raises(S2SError, match="Instead: ") as caught:
         s2s.grad(f)(X)
     assert message in str(caught.value)
+
+
+# ------------------------------------------------------------------------------- consumed at once
+
+NOTED = []
+
+
+def squares_below(x, most):
+    for v in x:
+        if v > most:
+            raise ValueError("too large")
+        yield v**2
+
+
+def noted_squares(x):
+    for v in x:
+        NOTED.append(float(v))
+        yield v**2
+
+
+def raises_meanwhile(x):
+    return sum(squares_below(x, 100.0)) * max(squares_below(x, 100.0)) + sum(
+        sorted(squares_below(x, 100.0), key=lambda v: -v)[:2])
+
+
+def notes_meanwhile(x):
+    return sum(list(noted_squares(x)), 1.0) * x[0]
+
+
+def draws_meanwhile(x):
+    def drawn(rng):
+        for v in x:
+            yield v * rng.normal()
+
+    return sum(drawn(np.random.default_rng(0))) ** 2
+
+
+def counts_meanwhile(x):
+    count = 0
+
+    def squares():
+        nonlocal count
+        for v in x:
+            count += 1
+            yield v**2
+
+    total = sum(squares())
+    return total * count
+
+
+AT_ONCE = [raises_meanwhile, notes_meanwhile, draws_meanwhile, counts_meanwhile]
+
+
+@pytest.mark.parametrize("f", AT_ONCE)
+def test_generators_that_are_consumed_at_once_do_as_they_like(f):
+    x = np.array([0.7, -0.4, 1.3])
+    expected = f(x)
+    NOTED.clear()
+    value, slope = s2s.value_and_grad(f)(x)
+    assert value == expected and NOTED == (list(x) if f is notes_meanwhile else [])
+    near = [(f(x + d) - f(x - d)) / 2e-6 for d in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(slope, near, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", AT_ONCE)
+def test_compiled_generators_that_are_consumed_at_once(f):
+    x = np.array([0.7, -0.4, 1.3])
+    value, slope = s2s.jit(s2s.value_and_grad(f))(x)
+    np.testing.assert_allclose(value, f(x), rtol=1e-13)
+    np.testing.assert_allclose(slope, s2s.grad(f)(x), rtol=1e-12)
+
+
+@pytest.mark.compile
+def test_what_a_generator_raises_is_raised():
+    def f(x):
+        return sum(squares_below(x, 1.0))
+
+    for g in (s2s.grad(f), s2s.jit(s2s.grad(f))):
+        with pytest.raises(ValueError, match="too large"):
+            g(np.array([0.7, 2.0, 0.1]))
+    with pytest.raises(S2SError, match="a generator that may raise"):
+        s2s.grad(lambda x: sum([v for v in squares_below(x, 1.0)]))(np.ones(2))

@@ -11,7 +11,9 @@ over that once.
 Python interleaves such a function with its consumer.  Eager evaluation is equivalent as long as
 neither side observes the other meanwhile: the function writes into nothing that existed before, nor
 into what it yields; what it reads is not written into before the last item has been used
-(iterators.py); and it neither prints nor raises nor runs for ever.  Anything else is refused.
+(iterators.py); and it neither prints nor raises nor runs for ever.  Anything else is refused, but
+where Python itself consumes the generator to its end before anything else happens, as in
+`sum(rows(w, n))`.
 
 Considered: running the loop's body in the place of each `yield`.  That is Python's order for every
 program, but only for a `for` over the generator itself, not for zip, enumerate, next or list; and a
@@ -38,6 +40,7 @@ from ..values.iterator_invalidation import was_written
 from .iterators import once
 
 TOTAL, YIELDED = "<total>", "<yielded>"
+CONSUMERS = (list, tuple, set, frozenset, sum, max, min)
 REMEDY = "return the values, in an array or a list"
 
 _made: WeakKeyDictionary[gast.FunctionDef, gast.FunctionDef] = WeakKeyDictionary()
@@ -60,8 +63,8 @@ def run_generator(frame: Frame, node: gast.AST, definition: gast.FunctionDef, re
     """The iterator that a call of a generator function returns; `run(definition, names)` runs the
     function that fills the list.
     """
-    what = f"{definition.name}()"
-    _check(frame, node, definition)
+    what, is_alone = f"{definition.name}()", node is frame.session.consumed
+    _check(frame, node, definition, is_alone)
     yielded: set = set()
 
     def note(frame: Frame, node, item):
@@ -79,10 +82,10 @@ def run_generator(frame: Frame, node: gast.AST, definition: gast.FunctionDef, re
         frame.heap.written = outer
         if outer is not None:
             outer |= written
-    if (any(at.env.get(name) is not binding for at, name, binding in names)
-            or was_written(frame, before)):
+    if not is_alone and (any(at.env.get(name) is not binding for at, name, binding in names)
+                         or was_written(frame, before)):
         raise frame.refuse("a generator that writes into what was there before it", node, REMEDY)
-    if any(has_effects(op) for op in block.ops if op not in there):
+    if not is_alone and any(has_effects(op) for op in block.ops if op not in there):
         raise frame.refuse("a generator that draws, prints or raises", node, REMEDY)
     if written & {
             own
@@ -105,15 +108,30 @@ def _names(frame: Frame) -> Iterator[tuple]:
             pending += [at.lexical, at.caller]
 
 
-def _check(frame: Frame, node: gast.AST, definition: gast.FunctionDef) -> None:
-    """Refuse generators whose interleaving with their consumer can be observed."""
+def consumed_at_once(function, node: gast.Call) -> gast.AST | None:
+    """Return the argument of a call that is consumed to its end before anything else happens, if
+    it is a call itself.
+    """
+    if (not node.args or not isinstance(node.args[0], gast.Call)
+            or not all(isinstance(x, gast.Constant) for x in node.args[1:])):
+        return None
+    is_known = (any(function is each for each in CONSUMERS) and not node.keywords
+                or function is sorted and all(isinstance(x.value, (gast.Lambda, gast.Constant))
+                                              for x in node.keywords))
+    return node.args[0] if is_known else None
+
+
+def _check(frame: Frame, node: gast.AST, definition: gast.FunctionDef, is_alone: bool) -> None:
+    """Refuse generators whose interleaving with their consumer can be observed; `is_alone`: it is
+    consumed to its end before anything else happens.
+    """
     if frame.session.tries:
         raise frame.refuse("a call of a generator inside a `try`", node,
                            "make a list of it before: list(...)")
     for statement in definition.body:
         for x in inside(statement):
             match x:
-                case gast.Raise() | gast.Assert() | gast.Try():
+                case gast.Raise() | gast.Assert() | gast.Try() if not is_alone:
                     raise frame.refuse("a generator that may raise", node, REMEDY)
                 case gast.While(test=gast.Constant()):
                     raise frame.refuse("a generator that may go on for ever", node,

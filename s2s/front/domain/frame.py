@@ -132,6 +132,8 @@ class Session:
     counters: dict[Value, tuple] = field(default_factory=dict)
     # the views that existed before each enclosing loop, outermost first
     loops: list[dict] = field(default_factory=list)
+    # the argument of a call that consumes it to its end at once, if it is a generator
+    consumed: object = None
     choosing: bool = False  # whether items of lists are chosen arrays: see `take_item`
     given: set = field(default_factory=set)  # the cells of the arguments, visible to the caller
     run_over: list = field(default_factory=list)  # the lists that the active loops run over

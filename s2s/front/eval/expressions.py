@@ -27,6 +27,7 @@ from ...ops.core.record import (
     rank,
     value,
 )
+from ..control.generators import consumed_at_once
 from ..control.introspection import type_of
 from ..control.iterables import Iterable
 from ..control.join import branch, with_either
@@ -356,9 +357,12 @@ def _call(frame: Frame, node: gast.Call):
     columns = _columns(frame, function, node) if method is None else None
     if columns is not None:
         return columns
+    outer = frame.session.consumed
+    frame.session.consumed = None if method is not None else consumed_at_once(function, node)
     args = (_arguments(frame, function, node) if method is None
             and any(isinstance(x, gast.Starred) for x in node.args)
             else _items(frame, node.args))
+    frame.session.consumed = outer
     keywords = {}
     for keyword in node.keywords:
         given = ({keyword.arg: evaluate_any(frame, keyword.value)} if keyword.arg
