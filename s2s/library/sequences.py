@@ -252,6 +252,48 @@ def heap_make(heap):
         heap_up(heap, k)
 
 
+def place_after(a, x, lo=0, hi=None, *, key=None):
+    """bisect.bisect_right."""
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
+    if hi is None:
+        hi = len(a)
+    while lo < hi:
+        middle = (lo + hi) // 2
+        item = a[middle] if key is None else key(a[middle])
+        if x < item:
+            hi = middle
+        else:
+            lo = middle + 1
+    return lo
+
+
+def place_before(a, x, lo=0, hi=None, *, key=None):
+    """bisect.bisect_left."""
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
+    if hi is None:
+        hi = len(a)
+    while lo < hi:
+        middle = (lo + hi) // 2
+        item = a[middle] if key is None else key(a[middle])
+        if item < x:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo
+
+
+def insert_after(a, x, lo=0, hi=None, *, key=None):
+    """bisect.insort_right."""
+    a.insert(place_after(a, x if key is None else key(x), lo, hi, key=key), x)
+
+
+def insert_before(a, x, lo=0, hi=None, *, key=None):
+    """bisect.insort_left."""
+    a.insert(place_before(a, x if key is None else key(x), lo, hi, key=key), x)
+
+
 def largest(n, source, key=None):
     return sorted(source, key=key, reverse=True)[:n]
 

@@ -159,8 +159,17 @@ class _ItemTypes(dict):
         """Record that the items of `a` are of the kind of those of `b`, if both are lists."""
         if not isinstance(a.type, List) or not isinstance(b.type, List):
             return
+        if _is_known(a.type) and _is_known(b.type) and a.type != b.type:
+            return  # cotangents of pairs of an integer and a number are pairs of numbers
         if self[a].root().item is not None and self[b].root().item is not None:
             self[a].root().item.unify(self[b].root().item)
+
+
+def _is_known(type: Type) -> bool:
+    """Whether no item of a list, or member of a tuple, is still of any type."""
+    if isinstance(type, List):
+        return _is_known(type.item)
+    return all(map(_is_known, type.items)) if isinstance(type, Tuple) else type != UNDEFINED
 
 
 def _copy_arrays(block: Block) -> None:

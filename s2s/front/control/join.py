@@ -38,6 +38,7 @@ from ..domain.functions import ConditionalFunction, ConditionalObject, FunctionV
 from ..domain.heap import UNSURE, Cell, Container, flat_choice, insider
 from ..domain.item_places import line_site
 from ..domain.optional import Maybe, assume, resolve_optional
+from ..values.dicts import unlike_keys
 from ..values.exceptions import map_leaves
 from ..values.lists import as_list
 from ..values.maybe_unbound import go_on_bound, note_arms
@@ -478,6 +479,8 @@ class Join:
                     f"{outside.tracked[place][1]}, which lives outside the function, has a value "
                     "on some paths only", None, "give it a value before the call")
             b = {place: b[place] for place in a}
+        if a.keys() != b.keys() and (error := unlike_keys(container, a, b)) is not None:
+            raise error
         name = next((n for n, binding in self.frame.env.items() if binding is container),
                     f"a {container.cls.__name__}")
         return self._joined_members(a, b, container.form_with(a), container.form_with(b), name)

@@ -39,6 +39,7 @@ from ..domain.frame import (
 from ..domain.functions import CarriesFunction, ConditionalObject, UnstableCarry
 from ..domain.heap import UNSURE, Cell, Container, carriers_of, is_shared, stored_error
 from ..domain.optional import Maybe, resolve_optional
+from ..values.dicts import unlike_keys
 from ..values.exceptions import in_flight
 from ..values.lists import as_list, is_list
 from ..values.maybe_unbound import is_bound
@@ -474,19 +475,7 @@ def _yielded(frame: Frame, binding, end, carried: LoopCarries, name: str) -> lis
         carried.names[name] = _unbound_like(end)
         raise RunAgain
     if isinstance(binding, Container):
-        start = (binding.members if binding.place is not None or binding.choice is not None
-                 else carried.before.get(binding, binding.initial))
-        form = binding.form_with(start)
-        if end is UNBOUND:
-            end = _unbound_like(binding)
-        if not isinstance(end, Container) or end.form != form:
-            raise UnstableCarry(
-                f"{_called(name)} is {form} before the loop and {describe(end)} after a trip",
-                None, "keep its class, and its keys or attributes in their order, the same")
-        return [
-            y for key, item in start.items()
-            for y in _yielded(frame, item, end.members[key], carried, name)
-        ]
+        return _yielded_members(frame, binding, end, carried, name)
     if isinstance(binding, OneOf):
         return binding.yielded(frame, end, carried.entered[binding])
     if isinstance(binding, (tuple, list)):
@@ -537,6 +526,25 @@ def _yielded(frame: Frame, binding, end, carried: LoopCarries, name: str) -> lis
         carried.names[name] = placeholder(frame, leaf)
         raise RunAgain
     return [leaf]
+
+
+def _yielded_members(frame: Frame, binding: Container, end, carried: LoopCarries,
+                     name: str) -> list[Value]:
+    start = (binding.members if binding.place is not None or binding.choice is not None
+             else carried.before.get(binding, binding.initial))
+    form = binding.form_with(start)
+    if end is UNBOUND:
+        end = _unbound_like(binding)
+    if not isinstance(end, Container) or end.form != form:
+        if end is binding and (error := unlike_keys(binding, start)) is not None:
+            raise error
+        raise UnstableCarry(
+            f"{_called(name)} is {form} before the loop and {describe(end)} after a trip",
+            None, "keep its class, and its keys or attributes in their order, the same")
+    return [
+        y for key, item in start.items()
+        for y in _yielded(frame, item, end.members[key], carried, name)
+    ]
 
 
 def with_maybes(frame: Frame, binding, end):

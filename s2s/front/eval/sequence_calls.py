@@ -6,6 +6,7 @@ Functions of library/sequences.py are inlined.  Functions that only reorder item
 
 from __future__ import annotations
 
+import bisect
 import cmath
 import functools
 import heapq
@@ -693,6 +694,10 @@ BUILTINS.update({
         frame, node, library.selected, xs, s),
     np.fromiter: lambda frame, node, xs, dtype=float, count=-1: apply(
         frame, np.array, [as_sequence(frame, node, xs)], {"dtype": dtype}, node),
+    bisect.bisect_right: inlined(library.place_after),
+    bisect.bisect_left: inlined(library.place_before),
+    bisect.insort_right: inlined(library.insert_after),
+    bisect.insort_left: inlined(library.insert_before),
     heapq.heappush: inlined(library.heap_push),
     heapq.heappop: inlined(library.heap_pop),
     heapq.heapify: inlined(library.heap_make),

@@ -44,11 +44,10 @@ def key_in(frame: Frame, key, node: gast.AST | None = None, base: Container | No
             "a key that depends on run-time data",
             frame.line(node) if node is not None else current().line,
             "use integers, or tuples of them, as keys; or keys that are written out")
-        if (base is not None and base.site is not None
-                and all(isinstance(k, (int, tuple)) for k in base.members)):
-            parts = key if isinstance(key, tuple) else (key,)
-            if all(isinstance(part, (int, Value)) for part in parts):
-                error.site = base.site
+        parts = key if isinstance(key, tuple) else (key,)
+        if (base is not None and has_numbers_for_keys(base)
+                and all(isinstance(part, (int, Value)) for part in parts)):
+            error.site = base.site
         raise error
     found = frame.static(key, "a key", node)
     try:
@@ -58,6 +57,25 @@ def key_in(frame: Frame, key, node: gast.AST | None = None, base: Container | No
                                 current().line,
                                 "use a string, a number or a tuple of such") from None
     return found
+
+
+def has_numbers_for_keys(base: Container, *more: dict) -> bool:
+    """Whether a dict that the program makes, and has these members, too, on another path, could
+    have any integers, or tuples of them, as keys.
+    """
+    return (base.is_dict and base.site is not None
+            and all(isinstance(k, (int, tuple)) for members in (base.members, *more)
+                    for k in members))
+
+
+def unlike_keys(base: Container, *more: dict) -> RuntimeKeys | None:
+    """The error for a dict of which a run decides which keys it has; None for other containers."""
+    if not has_numbers_for_keys(base, *more):
+        return None
+    error = RuntimeKeys("a dict whose keys depend on run-time data", current().line,
+                        "give it all its keys first")
+    error.site = base.site
+    return error
 
 
 def entry(frame: Frame, base: Container, key):
