@@ -48,7 +48,7 @@ from ...ops.core.shape import NARROW, length
 from ...ops.program.list_ops import list_of
 from .adjoint import Adjoint
 from .shape_only_reads import replace_shape_only_reads, sliced
-from .tape import Region, cut, known_trips, operands, unstable_values
+from .tape import Region, cut, is_short, known_trips, operands, unstable_values
 from .whole_array_tapes import read_throughout, reread_arrays
 
 DECIDED = ("saved", "recomputed", "outer", "once", "lasts", "again", "ends")  # of a region
@@ -186,7 +186,7 @@ class Sweeps:
                 (own if self.home[v] is region.primal else outer).append(v)
         if region.parent is None:
             if self.apart:
-                region.saved, region.recomputed = self.cut(region, list(dict.fromkeys(
+                self.decide_handed(region, list(dict.fromkeys(
                     [*own, *(v for v in once if self.home[v] is region.primal)])))
             return
         own_once = [v for v in once if self.home[v] is region.primal]
@@ -213,6 +213,21 @@ class Sweeps:
             self.choose_tape(region, v)
         if region.is_loop:
             self.share_tapes(region)
+
+    def decide_handed(self, region: Region, needed: list[Value]) -> None:
+        """Decide what the forward half hands to the backward half: tape.py,
+        Note [What crosses a call].
+        """
+        region.saved, region.recomputed = self.cut(region, needed)
+        params = set(region.primal.params)
+        if params.issuperset(region.saved) or self.kinds:
+            return
+        again = {op for op in region.primal.ops if op not in self.made_again and is_short(op)}
+        again = {*self.made_again, *(op for op in again if self.firm == bit_exact_values(
+            self.primal, region.adjoint, {*self.made_again, op}))}
+        decided = cut(region, needed, self.unstable, self.kept, again, firm=self.firm)
+        if params.issuperset(decided[0]):
+            region.saved, region.recomputed = decided
 
     def decide_last_trip(self, region: Region, own: list[Value], once: list[Value],
                      loops_left: dict[Value, int]) -> None:

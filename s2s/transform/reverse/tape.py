@@ -60,6 +60,8 @@ from .whole_array_tapes import replaced_arrays
 # A function that is called becomes two, and other code runs between them.  Its own block is cut
 # like that of a loop: what is saved is handed from the one to the other.  Its arguments may be
 # handed to both.  The caller has them, though in a loop it may have to save them: they cost half.
+# Sums and products of vectors that give a number, such as v @ v, are computed again if then nothing
+# but arguments is handed over: there is no forward half, and the caller calls the function itself.
 #
 # Note [The trip that leaves]
 # The reverse sweep through a loop knows its last trip, and that only this one can have left it
@@ -270,6 +272,13 @@ def is_arithmetic(function: Function, of_elements: bool = False) -> bool:
                                      and (op.name == "getitem"
                                           and isinstance(op.output.type, Scalar)
                                           or all(map(is_few, op.inputs))) for op in ops)
+
+
+def is_short(op: Op) -> bool:
+    """Test whether `op` makes a number of vectors, as a sum or a product does, in one pass."""
+    return (bool(op.record.linear or op.record.multilinear) and op.record.pure and not op.blocks
+            and all(isinstance(y.type, Scalar) for y in op.outputs)
+            and all(getattr(x.type, "rank", 0) <= 1 for x in op.inputs))
 
 
 def is_few(v: Value) -> bool:

@@ -26,6 +26,31 @@ def fly(v, k, n):
     return p @ p
 
 
+def pull(v, k):
+    s = np.sqrt(v @ v)
+    return -k * s * v * np.exp(-s) + np.sin(k * v) * s + np.tanh(s * v)
+
+
+def pulled(v, k, n):
+    for _ in range(n):
+        v = v + 0.1 * pull(v, k)
+    return np.sum(v)
+
+
+def decided(v, k, n):
+    for _ in range(n):
+        s = np.sum(v)
+        v = v + 0.1 * limited(v, k)
+    return np.sum(v) * s
+
+
+def limited(v, k):
+    s = np.sum(np.exp(v))
+    if s > 3.0:
+        return -k * s * v * np.exp(-s) + np.sin(k * v) * s
+    return np.sin(k * v) * s + np.tanh(s * v)
+
+
 def burgers_rhs(u_hat, k, nu):
     u = np.real(np.fft.ifft(u_hat))
     slope = np.real(np.fft.ifft(1j * k * u_hat))
@@ -105,6 +130,7 @@ def branches(x, n):
 PROGRAMS = [(fly, (V, 0.3, 4), (0, 1)), (burgers, (V, 0.2, 3), (0, 1)),
             (overwritten, (np.array([0.2, 0.9, -0.3, 0.5, 0.1]), 0.3, 2), (0, 1)),
             (orbit, (0.4, 3), (0,)), (branches, (2.7, 3), (0,)),
+            (pulled, (V, 0.3, 3), (0, 1)), (decided, (V, 0.3, 3), (0, 1)),
             (signal_speed, (np.array([1.0, 0.2, 2.5]), 1.4, 3), (0, 1))]
 
 
@@ -136,6 +162,15 @@ def test_what_depends_on_arguments_that_no_trip_changes_is_not_taped():
 
 def test_a_function_that_hands_over_arguments_alone_has_no_forward_half():
     assert "series_fwd" not in text_of(orbit) and "_fwd" not in text_of(signal_speed)
+
+
+def test_a_sum_over_an_argument_is_computed_again_if_nothing_else_is_saved():
+    text = text_of(pulled)
+    assert "pull_fwd" not in text and "pull_bwd(v, k, " in text
+
+
+def test_a_sum_that_decides_is_not_computed_again():
+    assert "s > 3.0" in text_of(decided).split("def limited_fwd")[1].split("def ")[0]
 
 
 def test_calls_in_called_functions_are_shared():
