@@ -85,7 +85,7 @@ from ..values.objects import (
 from ..values.objects import write as write_attribute
 from ..values.overloads import NOTHING, apply_in_place_operator, call_special
 from ..values.python_operators import BINARY, SYMBOLS
-from ..values.raise_guards import guard_list_index
+from ..values.raise_guards import guard_list_index, guarding
 from ..values.strings import format_fstring, words_of
 from ..values.subscript import put, take, unpack
 from ..values.unwrap import demand
@@ -486,11 +486,9 @@ def _helper_call(frame: Frame, function, node: gast.Call):
         return None
     inputs, attributes = operands
     values = [frame.value(evaluate(frame, x)) for x in inputs]
-    return frame.wrap(
-        emit(record, *values, **{
-            k: frame.static(evaluate(frame, x), k)
-            for k, x in attributes.items()
-        }))
+    attrs = {k: frame.static(evaluate(frame, x), k) for k, x in attributes.items()}
+    with guarding(frame, function):
+        return frame.wrap(emit(record, *values, **attrs))
 
 
 def _of_members(frame: Frame, base, name: str, node: gast.AST):

@@ -229,13 +229,13 @@ def run_raise(frame: Frame, stmt: gast.Raise, evaluate) -> None:
     if stmt.cause is not None:
         binding = evaluate(frame, stmt.cause)
         cause = None if binding is None else thrown_of(frame, binding, stmt)[0]
-    if is_caught(frame, thrown.kind):
+    refusal = None
+    if thrown.kind is NotImplementedError and all(isinstance(x, str) for x in thrown.args):
+        refusal = library_refusal(NotImplementedError(*thrown.args), current().line)
+    if refusal is None and is_caught(frame, thrown.kind):  # NumPy would not have raised it
         throw(frame, thrown)
         return
-    if (thrown.kind is NotImplementedError and current().block is frame.session.block
-            and all(isinstance(x, str) for x in thrown.args)
-            and (refusal := library_refusal(NotImplementedError(*thrown.args),
-                                            current().line)) is not None):
+    if refusal is not None and current().block is frame.session.block:
         raise refusal  # for any arguments; in a branch, it is raised when that is taken
     raise_(frame, stmt, thrown, cause, bare)
 
