@@ -428,7 +428,7 @@ def lines(f, *args) -> int:
 
 
 @pytest.mark.parametrize("f, most", [
-    (floats, 20), (integers_as_indices, 21), (pairs, 13), (nested_pairs, 22), (ragged_lists, 25),
+    (floats, 20), (integers_as_indices, 21), (pairs, 13), (nested_pairs, 22), (ragged_lists, 26),
     (rows, 37), (zipped, 16), (neighbours, 20), (subjects, 45), (named_tuples, 16), (defaults, 24),
 ])
 def test_the_text_is_as_long_as_the_body(f, most):

@@ -319,6 +319,9 @@ class Heap:
         self.written: set | None = None  # the roots that the current generator writes into
         self.written_in: set[Cell] = set()  # the lists into whose items something was written
         self.stored: set[Cell | Container] = set()  # a copy of each is stored outside the function
+        # what lies in captured lists that are one parameter may be each other, or what is captured
+        # besides: this is among the origins of all of it
+        self.captured = Cell()
 
     def new(self, content: Value | tuple, origins: Iterable[Cell] = (), owner: str = "") -> Cell:
         """A cell for a fresh array."""
@@ -546,9 +549,10 @@ class Heap:
                     else "array")
             if not self.stored.isdisjoint(root.family()):
                 raise stored_error(kind)
-            if root.owner and root.getter is None:
+            if root.owner and root.getter is None or self.captured in root.family():
                 raise UnsupportedError(
-                    f"this writes into {root.owner}, which lives outside the function",
+                    f"this writes into {root.owner or 'an object'}, which lives outside the "
+                    "function",
                     current().line,
                     f"pass the {kind} as an argument and return it, or take a copy first")
             family = root.origins | {root} | (root.held if through is not root else frozenset())

@@ -386,7 +386,8 @@ def _is(frame: Frame, a, b, node: gast.AST) -> bool | Value:
         if same is None:
             error = frame.refuse("`is` between objects that a branch or loop has chosen", node,
                                  "compare what they hold")
-            error.carriers = carriers_of(a.family(), b.family())
+            error.carriers = carriers_of(*(x.family() for x in (a, b)
+                                           if isinstance(x, (Cell, Container))))
             raise error
         return same
     if isinstance(a, Cell) and isinstance(b, Cell):

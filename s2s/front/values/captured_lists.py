@@ -49,6 +49,7 @@ def outside_items(frame: Frame, outside: Object) -> tuple | None:
         items = tuple(frame.heap.new_container(cls, dict(item.members)) for item in items)
     for cell in frame.reachable_cells((made, items)):
         cell.owner = outside.name
+        cell.origins |= {frame.heap.captured}
     return items
 
 

@@ -262,6 +262,8 @@ def binding_of_item(frame: Frame, xs: Cell, y: Value):
     site = line_site("item")
     for cell in cells_in(binding):
         cell.origins |= xs.root.held
+        if frame.heap.captured in xs.root.held and is_list(frame, cell):
+            cell.held |= xs.root.held
         cell.carriers |= {site}
         xs.root.held |= {cell}
     return binding

@@ -93,6 +93,10 @@ def is_same(a, b) -> bool | Value | None:
         and all(place.is_fixed for place in places)):
         return (places[0].path == places[1].path
                 and OPERATORS["equal"](places[0].index, places[1].index))
+    for x, other in ((a, b), (b, a)):
+        if isinstance(x, Container) and isinstance(other, Object) and (
+                x.heap.captured in x.family()):
+            return None
     if isinstance(a, Container) and isinstance(b, Container):
         return None if a.family() & b.family() else False
     return False if isinstance(a, (Container, Cell)) or isinstance(b, (Container, Cell)) else None
@@ -105,7 +109,7 @@ def matches(items: tuple | None, x) -> list[bool] | None:
     if not _is_compared_by_identity(x):
         return None
     found = None if items is None else [
-        is_same(item, x) if _is_compared_by_identity(item) else
+        is_same(item, x) if _is_compared_by_identity(item) or isinstance(item, Object) else
         None if isinstance(item, (Container, Value, Cell)) else False for item in items]
     if found is None or not all(isinstance(same, bool) for same in found) or any(
             getattr(item, "parameter_of", x.parameter_of) is not x.parameter_of for item in items):
