@@ -743,3 +743,135 @@ def test_what_cannot_be_followed_is_refused(f, words):
 def test_a_file_cannot_write_outside(tmp_path):
     with pytest.raises(UnsupportedError):
         s2s.grad(Problem().counted).export(tmp_path / "slope.py", X)
+
+
+# ---------------------------------------------------------------------------- keys of dicts outside
+
+COUNTS: dict = {}
+
+
+def counted(x):
+    COUNTS["calls"] = COUNTS.get("calls", 0) + 1
+    COUNTS["both"] = COUNTS.get("both", 0) + COUNTS["calls"]
+    return np.sum(x**2) * COUNTS["both"]
+
+
+def counted_by_branches(x):
+    if "calls" in COUNTS:
+        COUNTS["calls"] += 1
+    else:
+        COUNTS["calls"] = 1
+    return np.sum(x**2)
+
+
+def best_so_far(x):
+    value = np.sum(x**2)
+    if "best" not in COUNTS or value < COUNTS["best"]:
+        COUNTS["best"] = value
+    return value * COUNTS["best"]
+
+
+def stored_and_asked(x):
+    COUNTS[1] = np.sum(x)
+    y = COUNTS.get(1, 0.0) * 2 + COUNTS.get(2, 1.0)
+    return y * x[0] if 1 in COUNTS and 2 not in COUNTS else y
+
+
+def counted_in_a_loop(x):
+    COUNTS["n"] = COUNTS.get("n", 0)
+    for i in range(len(x)):
+        COUNTS["n"] = COUNTS.get("n", 0) + x[i]
+    return np.sum(x**2) * COUNTS["n"]
+
+
+BY_KEYS = [counted, counted_by_branches, best_so_far, stored_and_asked, counted_in_a_loop]
+
+
+def called(f, times: int):
+    """What several calls of `f` give, with what they leave in COUNTS."""
+    COUNTS.clear()
+    found = []
+    for k in range(times):
+        given = f(np.array([0.7, -0.4, 1.3]) / (k + 1))
+        found.append((given, dict(COUNTS)))
+    return found
+
+
+@pytest.mark.parametrize("f", BY_KEYS)
+@pytest.mark.parametrize(
+    "through", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)], ids=["", "jit"])
+def test_keys_of_dicts_outside(f, through):
+    right = called(f, 3)
+    transformed = through(s2s.value_and_grad(f))
+    found = called(transformed, 3)
+    for (value, counts), ((own, _), own_counts) in zip(right, found):
+        assert np.isclose(own, value, rtol=1e-13) and counts.keys() == own_counts.keys()
+        assert all(np.isclose(counts[key], own_counts[key], rtol=1e-13) for key in counts)
+
+    def alone(x):
+        COUNTS.clear()
+        return f(x)
+
+    x = np.array([0.7, -0.4, 1.3])
+    near = [(alone(x + d) - alone(x - d)) / 2e-6 for d in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(found[0][0][1], near, rtol=1e-6, atol=1e-7)
+
+
+def made_in_a_loop(x):
+    for i in range(len(x)):
+        COUNTS["n"] = COUNTS.get("n", 0) + i
+    return np.sum(x**2) * COUNTS["n"]
+
+
+def made_in_a_long_loop(x):
+    for i in range(1000):
+        COUNTS["n"] = COUNTS.get("n", 0) + i
+    return np.sum(x**2) * COUNTS["n"]
+
+
+def asked_after_a_branch(x):
+    if x[0] > 0:
+        COUNTS["n"] = 1.0
+    return np.sum(x**2) if "n" in COUNTS else np.sum(x)
+
+
+@pytest.mark.parametrize("f, message", [
+    (made_in_a_loop, "COUNTS_n, which lives outside the function, has a value on some paths only"),
+    (made_in_a_long_loop, "COUNTS_n, which lives outside the function, has no value before the "
+                          "loop"),
+    (asked_after_a_branch, "has a value on some paths only"),
+    (s2s.vmap(counted), "each lane would go on from the one before"),
+])
+def test_keys_that_only_a_run_knows_are_refused(f, message):
+    COUNTS.clear()
+    x = np.array([0.7, -0.4, 1.3])
+    with pytest.raises(UnsupportedError, match=message):
+        f(np.stack([x, x])) if isinstance(f, type(s2s.vmap(counted))) else s2s.grad(f)(x)
+
+
+def asked_for(x):
+    return np.sum(x) if "calls" in COUNTS else np.sum(x**2)
+
+
+def transforms_twice(x):
+    return s2s.grad(counted)(x) + s2s.grad(counted)(x)
+
+
+def writes_before_it_transforms(x):
+    COUNTS["calls"] = 1
+    return s2s.grad(asked_for)(x)
+
+
+def transforms_in_a_loop(x):
+    total = 0.0
+    for _ in range(30):
+        total = total + s2s.grad(asked_for)(x)
+        COUNTS["calls"] = 1
+    return total
+
+
+@pytest.mark.parametrize("f", [transforms_twice, writes_before_it_transforms, transforms_in_a_loop])
+def test_keys_that_a_called_function_asks_for_are_not_taken_from_before(f):
+    COUNTS.clear()
+    with pytest.raises(UnsupportedError, match="is read in a call that writes into it"):
+        s2s.jit(f).lower(np.ones(2))

@@ -412,6 +412,11 @@ def _find_slots(frame: Frame, carried: LoopCarries, container: Container, before
         # made anew in each trip, and not there where the loop has none
         carried.renewed[container] = {**dict.fromkeys(after, UNSURE), **before}
         raise RunAgain
+    outside = frame.session.outside
+    if list(after) != list(before) and container is outside.state:
+        first = next(outside.tracked[place][1] for place in after if place not in before)
+        raise UnstableCarry(f"{first}, which lives outside the function, has no value before the "
+                            "loop", None, "give it one before the call")
     if list(after) != list(before):
         raise UnstableCarry(
             f"{_name_of(frame, container)} is {container.form_with(before)} before the loop and "

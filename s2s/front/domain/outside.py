@@ -84,6 +84,7 @@ class Outside:
     tracked: dict[tuple, tuple[Callable, str]] = field(default_factory=dict)
     read: dict[tuple, tuple[Callable, str]] = field(default_factory=dict)
     written: set[tuple] = field(default_factory=set)
+    asked: set[tuple] = field(default_factory=set)  # those of which it asks whether they are there
     bound: set[tuple] = field(default_factory=set)  # those written that are bound anew
     inner: set[tuple] = field(default_factory=set)  # those that transformed callees write to
     properties: bool = False  # whether it reads properties of objects

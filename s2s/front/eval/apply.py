@@ -79,9 +79,10 @@ from ..domain.nested_functions import EnclosingValue, NestedFunction
 from ..domain.optional import Maybe, has_maybe, optional_error
 from ..domain.result_aliases import rebind
 from ..syntax.captures import Fixed, Global, Item, Member, is_data
-from ..syntax.dependencies import note_dependency
+from ..syntax.dependencies import collect_dependencies, note_dependency
 from ..syntax.find_source import definition_of, lambda_body
 from ..values.activation import run
+from ..values.captured_dicts import note_asked
 from ..values.captured_writes import written_by_callee
 from ..values.dicts import dict_method
 from ..values.exceptions import guard
@@ -882,7 +883,9 @@ def captured_in(frame: Frame, function) -> list[Value]:
 def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
     """A `call` op; the captures of the callee become captures of the caller and operands."""
     values = [frame.value(a) for a in args]
-    function = callee.function_for(values)
+    with collect_dependencies() as found:
+        function = callee.function_for(values)
+    note_asked(frame, found)
     require_quiet(frame, function, _name_of(callee), node)
     written = written_by_callee(frame, function)
     values += captured_in(frame, function)

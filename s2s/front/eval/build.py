@@ -217,7 +217,7 @@ def _run(
             "return what is written to")
     _drop_unread_members(block)
     captures = _used_captures(block, session)
-    mark_carried(block, captures)
+    mark_carried(block, captures, session.outside.asked)
     block.params = [*block.params, *(param for param, _ in captures.values())]
     made = Function(name_of(function), block,
                     _source_to_show(function) or definition.source,

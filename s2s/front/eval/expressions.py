@@ -46,6 +46,7 @@ from ..domain.heap import Cell, Container, SharedError
 from ..domain.optional import Maybe
 from ..syntax.captures import Fixed, is_data
 from ..syntax.read_helpers import operands_of, record_of_helper
+from ..values.captured_dicts import is_captured_dict, is_key, item_or
 from ..values.captured_writes import (
     augment_attribute,
     augment_item,
@@ -343,6 +344,10 @@ def _call(frame: Frame, node: gast.Call):
     if isinstance(node.func, gast.Attribute):
         reader = place_of if node.func.attr in WRITES else evaluate
         base = reader(frame, node.func.value)
+        if node.func.attr == "get" and is_captured_dict(base):
+            found = _entry_outside(frame, base, node)
+            if found is not NOTHING:
+                return found
         if not is_outside(base) or write_method(base, node.func.attr) is None:
             base = frame.contents_of(base)
         if isinstance(base, (Value, Cell, tuple, list, Container, str)) and class_of(base) is None:
@@ -375,6 +380,18 @@ def _call(frame: Frame, node: gast.Call):
     if method is not None:
         return apply_method(frame, base, method, args, keywords, node)
     return apply(frame, function, args, keywords, node)
+
+
+def _entry_outside(frame: Frame, base: Object, node: gast.Call):
+    """`base.get(key, default)` of a captured dict; NOTHING if the key is not written out."""
+    if (node.keywords or not 1 <= len(node.args) <= 2
+            or not isinstance(node.args[0], (gast.Name, gast.Constant, gast.Attribute))):
+        return NOTHING
+    key = evaluate(frame, node.args[0])
+    if not is_key(frame, key):
+        return NOTHING
+    default = evaluate_any(frame, node.args[1]) if len(node.args) == 2 else None
+    return item_or(frame, base, frame.static(key, "this key"), default)
 
 
 def _arguments(frame: Frame, function, node: gast.Call) -> list:

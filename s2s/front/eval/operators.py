@@ -25,6 +25,7 @@ from ..domain.frame import Frame, Object, Text
 from ..domain.functions import ConditionalObject, FunctionValue
 from ..domain.heap import Cell, Container, carriers_of, cells_in
 from ..domain.optional import Maybe, has_maybe, is_given, is_none, optional_error, resolve_optional
+from ..values.captured_dicts import has_key, is_captured_dict, is_key
 from ..values.dicts import key_in
 from ..values.lists import (
     contains,
@@ -251,6 +252,8 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         if isinstance(op, gast.Is):
             return same
         return not same if isinstance(same, bool) else negation(same)
+    if isinstance(op, (gast.In, gast.NotIn)) and is_captured_dict(b) and is_key(frame, a):
+        return has_key(frame, b, frame.static(a, "this key")) is isinstance(op, gast.In)
     a, b = frame.contents_of(a), frame.contents_of(b)
     if isinstance(op, (gast.In, gast.NotIn)):
         inside = _is_in(frame, a, b, node)

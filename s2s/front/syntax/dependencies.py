@@ -130,6 +130,17 @@ class Present:
         return hasattr(self.of(), self.name)
 
 
+@dataclass(frozen=True)
+class HasKey:
+    """A getter of whether the dict that another getter reads has a key."""
+
+    of: Callable
+    key: object
+
+    def __call__(self):
+        return self.key in self.of()
+
+
 @dataclass(frozen=True, eq=False)
 class Absent:
     """A getter of whether a global variable shadows a builtin of this name."""

@@ -281,11 +281,11 @@ def bind_state(frame: Frame) -> None:
     outside.state = frame.env[STATE] = frame.heap.new_container(SimpleNamespace, members)
 
 
-def mark_carried(block: Block, read: Iterable[Callable]) -> None:
+def mark_carried(block: Block, read: Iterable[Callable], asked: Iterable[tuple]) -> None:
     """Mark the writes to places of which the program reads, by `read`, what they are before the
-    call.
+    call, or asks, of those `asked`, whether they are there.
     """
-    places = {place for getter in read if (place := place_of(getter)) is not None}
+    places = {place for getter in read if (place := place_of(getter)) is not None} | {*asked}
     for op in walk(block):
         if op.record is write_outside and written_place(op.attrs["write"]) in places:
             op.attrs["write"].carries = True
