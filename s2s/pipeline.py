@@ -40,6 +40,7 @@ from .transform.cleanup.erase_classes import erase_classes
 from .transform.cleanup.inline import drop_rerun_barriers, inline_ruled
 from .transform.cleanup.licm import licm_of_values
 from .transform.cleanup.merge_branches import merge_branches
+from .transform.cleanup.share_callees import share_callees
 from .transform.cleanup.simplify import simplify
 from .transform.cleanup.split_aggregates import split_aggregates
 from .transform.cleanup.strong_products import lower_strong_products
@@ -132,6 +133,7 @@ def differentiate(function: Function, wrt: Sequence[int],
     """Transform f(*xs) -> *ys to f_vjp(*xs, *y_bars) -> (*ys, *x_bars); its loops save at most
     `tape_limit` bytes each.
     """
+    function = share_callees(clone(function))
     function = stage(split_aggregates(function), "split_aggregates")
     if tape_limit is not None:
         function = stage(limit_tapes(function, wrt, tape_limit), "limit_tapes")

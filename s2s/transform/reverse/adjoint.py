@@ -67,7 +67,9 @@ from ...ops.program.effects import has_effects
 from ...ops.program.list_ops import sum_of
 from ...ops.program.recursive_callee import Recursive
 from .checkpoint_adjoint import Rerunning, rerun_vjp
-from .tape import Region, calls_made_again, is_few
+from .tape import AXIS, Region, calls_made_again, is_few, price
+
+LITTLE_MORE = 1.25  # so much more work may a backward part be that several calls share
 
 
 class Adjoint:
@@ -309,8 +311,15 @@ class Adjoint:
         partial = (self.partial(op, seeded)
                    if doubted or may_be_infinite(function.block.ops) else ())
         wrt += [k for k in self.wanted.get(function, ()) if k not in wrt and is_few(op.inputs[k])]
-        pair = self.split(function, tuple(sorted(wrt)), seeded, op in self.made_again, partial,
-                          doubted and bool(partial))
+
+        def halves(wrt: Sequence[int]):
+            return self.split(function, tuple(sorted(wrt)), seeded, op in self.made_again, partial,
+                              doubted and bool(partial))
+
+        pair, more = halves(wrt), {*wrt, *self.wanted.get(function, ())}
+        if len(more) > len(wrt) and (work(halves(more).backward.block)
+                                     <= LITTLE_MORE * work(pair.backward.block)):
+            pair = halves(more)
         if not pair.wrt:
             return
         kept = pair.residuals_for(op)
@@ -335,8 +344,9 @@ class Adjoint:
 
     @cached_property
     def wanted(self) -> dict[Function, set[int]]:
-        """The arguments of which some call of a function wants a cotangent: those of numbers are
-        computed for all calls, which then share one backward part.
+        """The arguments of which some call of a function wants a cotangent: those of numbers, and
+        others that are little more work, are computed for all calls, which then share one backward
+        part.
         """
         found: dict[Function, set[int]] = {}
         for op in walk(self.function.block):
@@ -658,6 +668,18 @@ class Adjoint:
                    and isinstance(op.inputs[2].constant, int))
         if region.is_loop and not counted:
             region.trips = Value(INT, "trips", op)
+
+
+def work(block: Block) -> int:
+    """Estimate how many numbers the ops of `block` compute; a loop has AXIS trips."""
+    total = 0
+    for op in block.ops:
+        made = op.outputs if op.record.writes is None else op.inputs[1:2]
+        total += sum(map(price, made))
+        total += sum(map(work, op.blocks)) * (1 if op.name == "if" else AXIS)
+        if op.name == "call" and not isinstance(op.attrs["callee"], Recursive):
+            total += work(op.attrs["callee"].function_for(op.inputs).block)
+    return total
 
 
 def guard_unreached(ways: Sequence[Way], make: Callable[[], Sequence[Value]],

@@ -279,3 +279,44 @@ def test_derivatives_of_derivatives_and_lanes():
     xs = np.array([1.5, 2.0, 2.5])
     lanes = s2s.vmap(s2s.grad(twice), (0, None, None))(xs, 1.4, 5)
     assert np.allclose(lanes, [s2s.grad(twice)(x, 1.4, 5) for x in xs], rtol=1e-13)
+
+
+def warped(a, b):
+    rows = np.zeros((len(a) + 1, len(b) + 1))
+    for i in range(len(a)):
+        for j in range(len(b)):
+            least = min(rows[i, j], rows[i, j + 1], rows[i + 1, j])
+            rows[i + 1, j + 1] = (a[i] - b[j]) ** 2 + np.exp(-least) + 0.1 * least
+    k = 0
+    while k < len(a) and rows[k, -1] < 2.0:
+        k += 1
+    return rows[-1, -1] + 0.1 * rows[k, -1]
+
+
+def test_two_arguments_that_are_one_array_make_no_other_function():
+    def f(a, b):
+        return warped(a, b) - 0.5 * warped(a, a) * warped(b, a)
+
+    args = np.array([0.3, -0.2, 0.9]), np.array([0.1, 0.5])
+    text = s2s.grad(f).lower(*args).source
+    assert text.count("def warped") == text.count("def warped_fwd") + text.count("def warped_bwd")
+    assert text.count("def warped_bwd") == text.count("def warped_fwd") == 1
+    judge(f, *args, wrt=(0, 1), second=False)
+
+
+def test_what_one_call_alone_wants_at_a_price_makes_another():
+    def f(w, x):
+        y = net(w, x)
+        for _ in range(3):
+            y = net(np.eye(len(x)), y)
+        return np.sum(y)
+
+    text = s2s.grad(f).lower(np.eye(3) + 0.1, np.array([0.4, 2.0, 3.0])).source
+    assert text.count("def net_bwd") == 2
+
+
+def net(w, x):
+    y = w @ x
+    while np.sum(y) > 4.0:
+        y = 0.5 * np.tanh(y)
+    return y
