@@ -60,8 +60,6 @@ numba_code, plain_code, texts, worth, lengths, internals = (
 
 ONE_SWEEP = ordered(  # of a gradient, whose two sweeps stay one function
     Pass(fuse_sweeps, "it is known by now what the reverse sweep needs and reads from tapes"),
-    Pass(licm_of_values, "a value that a trip saved for the reverse sweep may be loop-invariant",
-         after=fuse_sweeps),
     Pass(simplify, "reads of elements now meet the writes to them in the same trip",
          after=fuse_sweeps),
     Pass(merge_branches, "both sweeps of a trip branch on the same conditions", after=simplify),
