@@ -26,4 +26,14 @@ from .arrays import (  # noqa: F401
 from .core import cast, control, copy, elementwise, record, shape, stop_gradient  # noqa: F401
 from .linalg import decompositions, determinant, eig, matrix_equations, matrix_function, solve  # noqa: F401
 from .math import cmath, distance, python_sum, special, ufunc_arguments  # noqa: F401
-from .program import effects, list_ops, opaque_call, random  # noqa: F401
+from .program import (  # noqa: F401
+    effects,
+    list_arrays,
+    list_cotangents,
+    list_ops,
+    list_queries,
+    list_slices,
+    list_sums,
+    opaque_call,
+    random,
+)

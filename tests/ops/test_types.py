@@ -19,7 +19,7 @@ from s2s.ir.types import UNDEFINED, Array, Extent, List, Unknown
 from s2s.ir.verify import verify
 from s2s.ops.core.elementwise import select
 from s2s.ops.core.record import FUNCTIONS, value
-from s2s.ops.program.list_ops import list_stack, list_unstack
+from s2s.ops.program.list_arrays import list_stack, list_unstack
 from s2s.transform.forward.jvp import jvp
 from s2s.transform.reverse.vjp import vjp
 

@@ -22,7 +22,8 @@ from ...ir.types import UNDEFINED, Array, List, Scalar, Tape, Tuple, Type, join
 from ...ops.core.control import tape_new, tape_push
 from ...ops.core.copy import copy_again
 from ...ops.core.record import Record
-from ...ops.program.list_ops import list_full, list_get, list_of
+from ...ops.program.list_ops import list_get, list_of
+from ...ops.program.list_sums import list_full
 
 
 class ItemType:

@@ -31,16 +31,15 @@ from ...ops.core.control import item_type
 from ...ops.core.record import Record
 from ...ops.math.special import is_scipys_of_complex
 from ...ops.program.effects import Field, Operand, within
-from ...ops.program.list_ops import (
-    list_pop_at,
+from ...ops.program.list_arrays import (
     native_array,
     native_concatenate,
     native_nested,
-    native_pop_at,
     native_stack,
     native_unstack,
     native_unstack_each,
 )
+from ...ops.program.list_ops import list_pop_at, native_pop_at
 from ...ops.program.opaque_call import called, foreign, functions_in, objects_named
 from ...ops.program.outside_writes import write_outside
 from ..syntax.ast_builders import call

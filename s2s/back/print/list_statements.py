@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from ...ir.graph import Op
-from ...ops.program.list_ops import list_insert, plus_syntax
+from ...ops.program.list_cotangents import plus_syntax
+from ...ops.program.list_ops import list_insert
 
 
 def list_statement(writer, op: Op) -> ast.stmt:

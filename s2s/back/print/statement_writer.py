@@ -13,7 +13,7 @@ from ...ir.types import Array, List, Scalar, Tape, Type
 from ...ops.arrays.index_pattern import index_operands, index_syntax
 from ...ops.core.control import tape_len, tape_source
 from ...ops.core.record import Record
-from ...ops.program.list_ops import list_zeros
+from ...ops.program.list_cotangents import list_zeros
 from ..parallel.outline_parallel import mark as mark_loop
 from ..syntax.ast_builders import (
     LONG_REST,

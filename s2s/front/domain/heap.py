@@ -31,7 +31,8 @@ from ...ops.arrays.index import setitem
 from ...ops.core.control import if_, packed, tape_push
 from ...ops.core.elementwise import not_
 from ...ops.core.record import value
-from ...ops.program.list_ops import list_join, new_list
+from ...ops.program.list_ops import new_list
+from ...ops.program.list_slices import list_join
 from .item_places import Place
 from .optional import Maybe, optional_error
 

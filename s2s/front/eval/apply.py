@@ -53,7 +53,8 @@ from ...ops.core.record import (
 from ...ops.program.checkpoint import Checkpointed
 from ...ops.program.custom_rules import RULES
 from ...ops.program.effects import acts
-from ...ops.program.list_ops import OF_LISTS, list_stack
+from ...ops.program.list_arrays import list_stack
+from ...ops.program.numpy_of_lists import OF_LISTS
 from ...ops.program.random import METHODS_OF_GENERATORS, METHODS_OF_RANDOM_STATES, shuffled
 from ..control.generators import is_generator, is_generator_function, run_generator
 from ..control.introspection import ABOUT_CLASSES

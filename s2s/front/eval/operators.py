@@ -19,7 +19,7 @@ from ...ir.types import Array, List, Scalar
 from ...library import sequences
 from ...ops.arrays.create import array
 from ...ops.core.record import RECORDS, value
-from ...ops.program.list_ops import list_stack
+from ...ops.program.list_arrays import list_stack
 from ..control.join import NUMBERS, branch, with_either
 from ..domain.frame import Frame, Object, Text
 from ..domain.functions import ConditionalObject, FunctionValue

@@ -18,7 +18,8 @@ from ...lazy_import import Meanings
 from ...ops.core.raise_conditions import equals
 from ...ops.core.record import FUNCTIONS, value
 from ...ops.program.checkpoint import checkpoint
-from ...ops.program.list_ops import list_copy, list_unstack
+from ...ops.program.list_arrays import list_unstack
+from ...ops.program.list_ops import list_copy
 from ..control.introspection import ABOUT_CLASSES
 from ..control.iterables import (
     Iterable,

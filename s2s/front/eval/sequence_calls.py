@@ -28,7 +28,8 @@ from ...ops.core.raise_conditions import unlike
 from ...ops.core.record import FUNCTIONS, rank, value
 from ...ops.core.shape import length
 from ...ops.math.python_sum import compensated_sum, is_compensated
-from ...ops.program.list_ops import exact_sum, list_order
+from ...ops.program.list_queries import list_order
+from ...ops.program.list_sums import exact_sum
 from ..control.iterables import Iterable, iterable, normalised_range, zip_
 from ..control.iterators import ALL, gives_iterator, iterator_of, next_of
 from ..domain.frame import Frame

@@ -16,7 +16,8 @@ from ...ir.graph import Value
 from ...ir.treedef import form_of
 from ...ir.types import List, Tuple
 from ...ops.core.control import for_loop, item, tape_len, tape_push
-from ...ops.program import list_ops as ops
+from ...ops.program.list_arrays import list_stack
+from ...ops.program.list_ops import list_get, list_of
 from ..domain.frame import Frame, like
 from ..domain.functions import FunctionValue
 from ..domain.heap import Cell, Container
@@ -173,7 +174,7 @@ def _stack(frame: Frame, node: gast.AST, trees, one=None):
         if isinstance(type, Tuple):
             return frame.container_like(
                 type.form, [part(inner, (*path, k)) for k, inner in enumerate(type.items)])
-        return frame.heap.new(ops.list_stack(_members(xs, path) if path else xs))
+        return frame.heap.new(list_stack(_members(xs, path) if path else xs))
 
     if not isinstance(xs.type, List):
         raise TypeMismatchError(f"tree.stack of a {xs.type}", frame.line(node),
@@ -184,12 +185,12 @@ def _stack(frame: Frame, node: gast.AST, trees, one=None):
 def _members(xs: Value, path: tuple[int, ...]) -> Value:
     """The list of one component of each item of a list of tuples."""
     def step(k: Value, found: Value) -> list[Value]:
-        part = ops.list_get(xs, k)
+        part = list_get(xs, k)
         for index in path:
             part = item(part, index=index)
         return [tape_push(found, part)]
 
-    (found,) = for_loop(0, tape_len(xs), 1, [emit(ops.list_of)], step)
+    (found,) = for_loop(0, tape_len(xs), 1, [emit(list_of)], step)
     return found
 
 

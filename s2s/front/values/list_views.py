@@ -22,7 +22,8 @@ from dataclasses import dataclass
 
 from ...ir.graph import Value
 from ...ir.types import Array, List
-from ...ops.program import list_ops as ops
+from ...ops.program.list_arrays import list_unstack
+from ...ops.program.list_slices import list_slice
 from ..domain.frame import Frame
 from ..domain.heap import Cell
 from ..domain.item_places import Place, has_places, line_site
@@ -65,7 +66,7 @@ def view_of_all(frame: Frame, base: Cell, row: Callable) -> Cell | None:
         return view_of_items(frame, base, 0, None)
     if type.rank < 2:
         return None
-    return list_view(frame, base, lambda x: ops.list_unstack(x, depth=1),
+    return list_view(frame, base, lambda x: list_unstack(x, depth=1),
                      Parts(lambda frame, base, i, _: row(frame, base, i)))
 
 
@@ -80,7 +81,7 @@ def view_of_items(frame: Frame, base: Cell, start: int, stop: Value | None) -> C
     def item(frame: Frame, base: Cell, i, from_start: bool):
         return item_of_list(frame, base, i if start == 0 else i + start, from_start)
 
-    return list_view(frame, base, lambda x: ops.list_slice(x, *bounds, flags=flags),
+    return list_view(frame, base, lambda x: list_slice(x, *bounds, flags=flags),
                      Parts(item, stop is None, start == 0))
 
 

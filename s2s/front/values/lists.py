@@ -19,7 +19,11 @@ from ...ir.types import UNDEFINED, Array, List, Scalar, Tuple, Unknown
 from ...ops.core.control import tape_len, tape_pop, tape_push
 from ...ops.core.define_elementwise import is_none
 from ...ops.core.record import RECORDS, value
-from ...ops.program import list_ops as ops
+from ...ops.program.list_arrays import list_unstack
+from ...ops.program.list_ops import list_copy, list_get, list_insert, list_pop_at, list_set
+from ...ops.program.list_queries import list_contains
+from ...ops.program.list_slices import list_join, list_slice
+from ...ops.program.list_sums import list_full
 from ..domain.frame import ExceptionObject, Frame
 from ..domain.functions import CarriesFunction, ConditionalObject, FunctionValue, MixedMembers
 from ..domain.heap import Cell, Container, cells_in, is_shared, place_of_view
@@ -99,7 +103,7 @@ def as_list(frame: Frame, binding) -> Value:
         items = frame.heap.items(binding)
         if items is None:
             content = frame.heap.read(binding)
-            return content if isinstance(content.type, List) else ops.list_unstack(content, depth=1)
+            return content if isinstance(content.type, List) else list_unstack(content, depth=1)
         content = list_value(frame, items)
         binding.held = binding.alike = frozenset()
         share(frame, binding, items)
@@ -166,7 +170,7 @@ def take_item(frame: Frame, xs: Cell, key):
         _outside(frame)
         raise TypeMismatchError("an item of a list into which nothing is put",
                                 current().line, "append to it first")
-    y = ops.list_get(content, i)
+    y = list_get(content, i)
     if is_place and xs.parts is None and holds_shared(y.type) and has_places(y.type):
         return frame.heap.in_place(Place(xs, i, _counts_from_start(frame, i)), y)
     return binding_of_item(frame, xs, y)
@@ -299,11 +303,11 @@ def place_in(frame: Frame, xs: Cell, key):
             or items is not None and (frame.is_static(key) or not _alike(frame, items))):
         return None
     i = index_of(frame, key)
-    y = ops.list_get(as_list(frame, xs), i)
+    y = list_get(as_list(frame, xs), i)
     if not is_shared(y.type):
         return None
-    return frame.heap.new_view(xs, y, lambda x: ops.list_get(x, i),
-                               lambda x, v: ops.list_set(x, v, i))
+    return frame.heap.new_view(xs, y, lambda x: list_get(x, i),
+                               lambda x, v: list_set(x, v, i))
 
 
 def put_item(frame: Frame, xs: Cell, key, new) -> None:
@@ -326,7 +330,7 @@ def put_item(frame: Frame, xs: Cell, key, new) -> None:
     i = index_of(frame, key)
     content = as_list(frame, xs)
     share(frame, xs, (new,))
-    frame.write(xs, ops.list_set(content, item_value(frame, new), i))
+    frame.write(xs, list_set(content, item_value(frame, new), i))
 
 
 def _put_slice(frame: Frame, xs: Cell, items: tuple | None, key: slice, new) -> None:
@@ -358,13 +362,13 @@ def _put_slice(frame: Frame, xs: Cell, items: tuple | None, key: slice, new) -> 
     lo, hi = (None if is_none(b) else frame.value(b) for b in bounds[:2])
     parts = [added]
     if lo is not None:
-        parts.insert(0, ops.list_slice(content, lo, flags=(False, True, False)))
+        parts.insert(0, list_slice(content, lo, flags=(False, True, False)))
     if hi is not None:
         if lo is not None and not _in_order(lo, hi):
             hi = tape_len(parts[0]) + tape_len(
-                ops.list_slice(content, lo, hi, flags=(True, True, False)))
-        parts.append(ops.list_slice(content, hi, flags=(True, False, False)))
-    frame.write(xs, functools.reduce(ops.list_join, parts))
+                list_slice(content, lo, hi, flags=(True, True, False)))
+        parts.append(list_slice(content, hi, flags=(True, False, False)))
+    frame.write(xs, functools.reduce(list_join, parts))
 
 
 def _in_order(lo: Value, hi: Value) -> bool:
@@ -379,8 +383,8 @@ def exchange(frame: Frame, xs: Cell, key, other) -> None:
     """
     i, j = index_of(frame, key), index_of(frame, other)
     content = as_list(frame, xs)
-    a, b = ops.list_get(content, i), ops.list_get(content, j)
-    frame.write(xs, ops.list_set(ops.list_set(content, b, i), a, j))
+    a, b = list_get(content, i), list_get(content, j)
+    frame.write(xs, list_set(list_set(content, b, i), a, j))
 
 
 def carries_functions(item: FunctionValue) -> CarriesFunction:
@@ -454,7 +458,7 @@ def _slice(frame: Frame, xs: Cell, items: tuple | None, key: slice) -> Cell:
         return view
     given = [frame.value(b) for b in bounds if not is_none(b)]
     flags = tuple(not is_none(b) for b in bounds)
-    part = sharing_items(frame, xs, ops.list_slice(content, *given, flags=flags))
+    part = sharing_items(frame, xs, list_slice(content, *given, flags=flags))
     return run_time_tuple(part) if is_tuple(frame, xs) else askable(part)
 
 
@@ -604,14 +608,14 @@ def _extend(frame: Frame, xs: Cell, items, more) -> None:
     more = more if isinstance(more, Cell) else new_list(frame, more)
     content, added = as_list(frame, xs), as_list(frame, more)
     hold_items(frame, xs, more)
-    frame.write(xs, ops.list_join(content, added))
+    frame.write(xs, list_join(content, added))
 
 
 def _insert(frame: Frame, xs: Cell, items, i, new) -> None:
     content = as_list(frame, xs)
     added = item_value(frame, new)
     share(frame, xs, (new,))
-    frame.write(xs, ops.list_insert(content, added, index_of(frame, i)))
+    frame.write(xs, list_insert(content, added, index_of(frame, i)))
 
 
 def _pop(frame: Frame, xs: Cell, items, i=None):
@@ -621,17 +625,17 @@ def _pop(frame: Frame, xs: Cell, items, i=None):
         raise TypeMismatchError("pop from a list into which nothing is put",
                                 current().line, "append to it first")
     last = i is None or frame.is_static(i) and frame.static(i, "this index") == -1
-    rest, popped = tape_pop(content) if last else ops.list_pop_at(content, index_of(frame, i))
+    rest, popped = tape_pop(content) if last else list_pop_at(content, index_of(frame, i))
     frame.write(xs, rest)
     return binding_of_popped(frame, xs, popped)
 
 
 def _copy(frame: Frame, xs: Cell, items) -> Cell:
-    return sharing_items(frame, xs, ops.list_copy(as_list(frame, xs)))
+    return sharing_items(frame, xs, list_copy(as_list(frame, xs)))
 
 
 def _reverse(frame: Frame, xs: Cell, items) -> None:
-    frame.write(xs, ops.list_slice(as_list(frame, xs), value(-1), flags=(False, False, True)))
+    frame.write(xs, list_slice(as_list(frame, xs), value(-1), flags=(False, False, True)))
 
 
 def _remove(frame: Frame, xs: Cell, items, x) -> None:
@@ -657,7 +661,7 @@ _RUN_TIME = {
     "index": _ask("index"),
     "count": _ask("count"),
     "clear": lambda frame, xs, items: frame.write(
-        xs, ops.list_slice(as_list(frame, xs), value(0), flags=(False, True, False))),
+        xs, list_slice(as_list(frame, xs), value(0), flags=(False, True, False))),
 }
 
 LIST_METHODS = {*_STATIC, *_RUN_TIME, "sort"}
@@ -685,7 +689,7 @@ def _joined(frame: Frame, *parts) -> Cell:
     """The concatenation of these lists or tuples as a run-time list."""
     parts = [part if isinstance(part, Cell) else new_list(frame, part) for part in parts]
     joined = frame.heap.new(
-        functools.reduce(ops.list_join, [as_list(frame, part) for part in parts]))
+        functools.reduce(list_join, [as_list(frame, part) for part in parts]))
     for part in parts:
         hold_items(frame, joined, part)
     return joined
@@ -703,7 +707,7 @@ def repeat_list(frame: Frame, xs: Cell, count) -> Cell:
     if items is None or len(items) != 1:
         raise frame.refuse("a list of run-time length times a number", None,
                            "append the items in a loop")
-    repeated = frame.heap.new(ops.list_full(item_value(frame, items[0]), frame.value(count)))
+    repeated = frame.heap.new(list_full(item_value(frame, items[0]), frame.value(count)))
     share(frame, repeated, items)
     repeated.alike = (repeated.held
                       if holds_shared(frame.heap.read(repeated).type.item) else frozenset())
@@ -735,7 +739,7 @@ def contains(frame: Frame, x, xs: Cell):
         if all(map(is_text, (x, *alike))):
             return value(x in alike)
         xs = new_list(frame, alike)
-    return ops.list_contains(frame.value(x), as_list(frame, xs))
+    return list_contains(frame.value(x), as_list(frame, xs))
 
 
 def length_of_list(frame: Frame, xs: Cell):

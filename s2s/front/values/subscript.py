@@ -16,7 +16,7 @@ from ...ops.arrays.index_pattern import index_operands, is_advanced, parse_index
 from ...ops.core.control import if_, item
 from ...ops.core.record import FUNCTIONS, value
 from ...ops.core.shape import length
-from ...ops.program.list_ops import OF_LISTS
+from ...ops.program.numpy_of_lists import OF_LISTS
 from ..domain.frame import Frame, Object
 from ..domain.functions import Method
 from ..domain.heap import Cell, Container, is_shared

@@ -64,7 +64,7 @@ from ...ops.core.record import RECORDS, value
 from ...ops.core.shape import kind_of_item, shaped_like, spread, zeros_of
 from ...ops.program.checkpoint import Rerun, is_plain
 from ...ops.program.effects import has_effects
-from ...ops.program.list_ops import sum_of
+from ...ops.program.list_cotangents import sum_of
 from ...ops.program.recursive_callee import Recursive
 from .checkpoint_adjoint import Rerunning, rerun_vjp
 from .tape import AXIS, Region, calls_made_again, is_few, price
