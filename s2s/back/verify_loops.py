@@ -15,7 +15,8 @@ from ..ir.types import Array, Scalar
 from ..ops.arrays.index_pattern import is_basic
 from ..ops.core.elementwise import add, subtract
 from .loopir.ops import stays_inside_op
-from .loops.loop_bounds import Affine, Atom, Bounds
+from .loops.index_sums import Affine, Atom
+from .loops.loop_bounds import Bounds
 from .lower.library_calls import is_native
 from .print.insert_copies import copies_in_innermost_loops
 
