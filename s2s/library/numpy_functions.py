@@ -83,6 +83,31 @@ def accumulated_product(array, axis=0, **options):
     return np.cumprod(array, axis=axis, **options)
 
 
+@implements(np.maximum.accumulate, arrays="array", static="axis")
+def accumulated_maximum(array, axis=0):
+    """np.maximum.accumulate."""
+    return accumulated(np.maximum, array, from_0(axis, np.ndim(array)))
+
+
+@implements(np.minimum.accumulate, arrays="array", static="axis")
+def accumulated_minimum(array, axis=0):
+    """np.minimum.accumulate."""
+    return accumulated(np.minimum, array, from_0(axis, np.ndim(array)))
+
+
+def accumulated(ufunc, x, axis):
+    """ufunc.accumulate along an axis counted from 0."""
+    return moved_back(running(moved_first(np.asarray(x), axis), ufunc), axis)
+
+
+def running(x, function):
+    """ufunc.accumulate, along the first axis."""
+    y = x.copy()
+    for k in range(1, len(y)):
+        y[k] = function(y[k - 1], y[k])
+    return y
+
+
 @implements("numpy:cumulative_sum", static="include_initial")
 def cumulative_sum(x, *, axis=None, dtype=None, out=None, include_initial=False):
     """np.cumulative_sum."""

@@ -6,10 +6,14 @@
 
 from __future__ import annotations
 
+import bisect
 import cmath
+import heapq
 import math
 
 import numpy as np
+
+from .declarations import implements
 
 
 def order_of(keys, reverse):
@@ -218,11 +222,13 @@ def heap_up(heap, k):
     heap_down(heap, first, k)
 
 
+@implements(heapq.heappush)
 def heap_push(heap, item):
     heap.append(item)
     heap_down(heap, 0, len(heap) - 1)
 
 
+@implements(heapq.heappop)
 def heap_pop(heap):
     last = heap.pop()
     if len(heap) == 0:
@@ -233,6 +239,7 @@ def heap_pop(heap):
     return least
 
 
+@implements(heapq.heapreplace)
 def heap_replace(heap, item):
     least = heap[0]
     heap[0] = item
@@ -240,6 +247,7 @@ def heap_replace(heap, item):
     return least
 
 
+@implements(heapq.heappushpop)
 def heap_push_pop(heap, item):
     if len(heap) > 0 and heap[0] < item:
         item, heap[0] = heap[0], item
@@ -247,11 +255,13 @@ def heap_push_pop(heap, item):
     return item
 
 
+@implements(heapq.heapify)
 def heap_make(heap):
     for k in range(len(heap) // 2 - 1, -1, -1):
         heap_up(heap, k)
 
 
+@implements(bisect.bisect_right)
 def place_after(a, x, lo=0, hi=None, *, key=None):
     """bisect.bisect_right."""
     if lo < 0:
@@ -268,6 +278,7 @@ def place_after(a, x, lo=0, hi=None, *, key=None):
     return lo
 
 
+@implements(bisect.bisect_left)
 def place_before(a, x, lo=0, hi=None, *, key=None):
     """bisect.bisect_left."""
     if lo < 0:
@@ -284,30 +295,26 @@ def place_before(a, x, lo=0, hi=None, *, key=None):
     return lo
 
 
+@implements(bisect.insort_right)
 def insert_after(a, x, lo=0, hi=None, *, key=None):
     """bisect.insort_right."""
     a.insert(place_after(a, x if key is None else key(x), lo, hi, key=key), x)
 
 
+@implements(bisect.insort_left)
 def insert_before(a, x, lo=0, hi=None, *, key=None):
     """bisect.insort_left."""
     a.insert(place_before(a, x if key is None else key(x), lo, hi, key=key), x)
 
 
+@implements(heapq.nlargest)
 def largest(n, source, key=None):
     return sorted(source, key=key, reverse=True)[:n]
 
 
+@implements(heapq.nsmallest)
 def smallest(n, source, key=None):
     return sorted(source, key=key)[:n]
-
-
-def running(x, function):
-    """ufunc.accumulate, along the first axis."""
-    y = x.copy()
-    for k in range(1, len(y)):
-        y[k] = function(y[k - 1], y[k])
-    return y
 
 
 def reduced(function, items):
@@ -384,7 +391,8 @@ def pairs_in_any_order(items):
     return found
 
 
-def product_of(source, start):
+@implements(math.prod)
+def product_of(source, *, start=1):
     total = start
     for x in source:
         total = total * x
@@ -458,7 +466,8 @@ def integer_root(n):
     return x
 
 
-def is_close(a, b, rel_tol, abs_tol):
+@implements(math.isclose, cmath.isclose)
+def is_close(a, b, *, rel_tol=1e-09, abs_tol=0.0):
     if rel_tol < 0 or abs_tol < 0:
         raise ValueError("tolerances must be non-negative")
     if a == b:
@@ -469,11 +478,13 @@ def is_close(a, b, rel_tol, abs_tol):
     return d <= abs(rel_tol * b) or d <= abs(rel_tol * a) or d <= abs_tol
 
 
+@implements(math.modf)
 def parts(x):
     whole = np.trunc(float(x))
     return math.copysign(0.0 if math.isinf(x) else x - whole, x), math.copysign(whole, x)
 
 
+@implements(math.ldexp)
 def scaled(x, i):
     """math.ldexp: rounded once, whether 2.0**i is a number or not."""
     # as an integer, 2.0**-1060 is 1 / 2.0**1060 in compiled code
@@ -493,6 +504,7 @@ def scaled(x, i):
     return y
 
 
+@implements(math.frexp)
 def mantissa_and_exponent(x):
     if x == 0 or not math.isfinite(x):
         return float(x), 0
@@ -506,8 +518,11 @@ def mantissa_and_exponent(x):
     return m, e
 
 
-def complex_log(z, base):
-    """cmath.log(z, base)."""
+@implements(cmath.log)
+def complex_log(z, base=None):
+    """cmath.log."""
+    if base is None:
+        return cmath.log(z)
     below = cmath.log(base)
     if below == 0:
         raise ValueError("math domain error")
@@ -545,6 +560,7 @@ def exact_sum(items):
     return finite_sum(items)
 
 
+@implements(math.remainder)
 def rest_of_nearest(x, y):
     """math.remainder: exact, since the difference of numbers within a factor of two of each other
     is exact.
@@ -563,6 +579,7 @@ def rest_of_nearest(x, y):
     return math.copysign(1.0, x) * rest
 
 
+@implements(math.ulp)
 def last_place(x):
     x = abs(float(x))
     if math.isinf(x):
@@ -571,10 +588,12 @@ def last_place(x):
     return x - math.nextafter(x, 0.0) if math.isinf(above) else above - x
 
 
+@implements(math.dist)
 def distance(p, q):
     return math.hypot(*[a - b for a, b in zip(p, q)])
 
 
+@implements(int.bit_length)
 def bit_length(n):
     """int.bit_length."""
     n, k = abs(n), 0

@@ -1,4 +1,4 @@
-"""Programs as Numba's users write them: what Numba's own names mean (front/eval/numba_calls.py),
+"""Programs as Numba's users write them: what Numba's own names mean (library/numba_functions.py),
 beside @njit, which is the function inside.
 """
 

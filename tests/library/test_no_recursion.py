@@ -7,9 +7,16 @@ import inspect
 import pytest
 
 from s2s.front.eval.call_graph import may_call_itself
-from s2s.library import containers, numpy_functions, questions, scipy_functions, sequences
+from s2s.library import (
+    containers,
+    numba_functions,
+    numpy_functions,
+    questions,
+    scipy_functions,
+    sequences,
+)
 
-MODULES = [containers, numpy_functions, questions, scipy_functions, sequences]
+MODULES = [containers, numba_functions, numpy_functions, questions, scipy_functions, sequences]
 
 
 def functions_of(module):

@@ -50,6 +50,11 @@ FUNCTIONS = {
     "subtract.outer": lambda x: np.sum(np.subtract.outer(A * x, x) ** 2),
     "logaddexp.reduce": lambda x: np.sum(np.logaddexp.reduce(M * x)),
     "logaddexp.reduce, axis": lambda x: np.sum(np.logaddexp.reduce(M * x, axis=1) ** 2),
+    "accumulate": lambda x: (
+        np.sum(np.maximum.accumulate([x, 0.5, x * x + 1.0]) ** 2)
+        + np.sum(np.minimum.accumulate(np.sin(M * x), axis=1) ** 2 * A)
+        + np.sum(np.add.accumulate(M * x, axis=-1) ** 2)
+    ),
     "polyval": lambda x: np.sum(np.polyval([1.0, x, 2.0], A * x)),
     "polyval of a number": lambda x: np.polyval([x, 3.0, 2.0, 1.0], x),
     "rising": lambda x: np.sum(np.polynomial.polynomial.polyval(A * x, [1.0, x, 2.0])),

@@ -44,7 +44,7 @@ from ..values.activation import run
 from ..values.captured_writes import bind_state, mark_carried, store_arrays
 from ..values.dicts import RuntimeKeys
 from ..values.unwrap import demand
-from . import composites, numba_calls, sequence_calls, tree_calls  # noqa: F401
+from . import composites, sequence_calls, tree_calls  # noqa: F401
 from .apply import apply, bound_arguments, default_binding, outside_definition
 from .call_graph import may_call_itself
 from .comprehensions import comprehension

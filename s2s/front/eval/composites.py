@@ -14,7 +14,7 @@ from ...errors import TypeMismatchError
 from ...ir.builder import current
 from ...ir.types import Scalar, Type
 from ...lazy_import import Named
-from ...library import numpy_functions, questions  # noqa: F401  declares its functions
+from ...library import numba_functions, numpy_functions, questions, sequences  # noqa: F401
 from ...library.declarations import DECLARED, Declaration
 from ...ops.core.cast import as_dtype
 from ...ops.core.record import FUNCTIONS, dims_of, dtype_of, rank

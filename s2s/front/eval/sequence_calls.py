@@ -6,10 +6,7 @@ Functions of library/sequences.py are inlined.  Functions that only reorder item
 
 from __future__ import annotations
 
-import bisect
-import cmath
 import functools
-import heapq
 import itertools
 import math
 import operator
@@ -63,12 +60,6 @@ MOST_KNOWN = 256  # most members evaluated at compile time
 def call_library(frame: Frame, node, function: Callable, *args):
     """A call of a function of library/sequences.py, inlined."""
     return in_place(frame, function, list(args), {}, node, current().line)
-
-
-def inlined(function: Callable) -> Callable:
-    """The meaning of a function that a function of library/ stands for, with all its arguments."""
-    return lambda frame, node, *args, **keywords: in_place(
-        frame, function, list(args), keywords, node, current().line)
 
 
 def as_sequence(frame: Frame, node, source=()):
@@ -614,10 +605,6 @@ def _integers(function: Callable, meaning: Callable) -> Callable:
     return compute
 
 
-def _prod(frame: Frame, node, source, *, start=1):
-    return call_library(frame, node, library.product_of, source, _number(start))
-
-
 def _fsum(frame: Frame, node, source):
     source = as_sequence(frame, node, source)
     if is_caught(frame, ValueError):  # elsewhere the op raises it
@@ -635,10 +622,6 @@ def _next(frame: Frame, node, source, default=ALL):
     return next_of(
         frame, node, source, default,
         lambda taken, count: call_library(frame, node, library.require_item, taken, count))
-
-
-def _isclose(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):
-    return call_library(frame, node, library.is_close, a, b, _number(rel_tol), _number(abs_tol))
 
 
 def _cycle(frame: Frame, node, source):
@@ -695,37 +678,13 @@ BUILTINS.update({
         frame, node, library.selected, xs, s),
     np.fromiter: lambda frame, node, xs, dtype=float, count=-1: apply(
         frame, np.array, [as_sequence(frame, node, xs)], {"dtype": dtype}, node),
-    bisect.bisect_right: inlined(library.place_after),
-    bisect.bisect_left: inlined(library.place_before),
-    bisect.insort_right: inlined(library.insert_after),
-    bisect.insort_left: inlined(library.insert_before),
-    heapq.heappush: inlined(library.heap_push),
-    heapq.heappop: inlined(library.heap_pop),
-    heapq.heapify: inlined(library.heap_make),
-    heapq.heapreplace: inlined(library.heap_replace),
-    heapq.heappushpop: inlined(library.heap_push_pop),
-    heapq.nlargest: inlined(library.largest),
-    heapq.nsmallest: inlined(library.smallest),
-    math.prod: _prod,
     math.fsum: _fsum,
-    math.isclose: _isclose,
-    cmath.isclose: _isclose,
     math.gcd: _integers(math.gcd, library.greatest_divisor),
     math.lcm: _integers(math.lcm, library.least_multiple),
     math.factorial: _integers(math.factorial, library.factorial),
     math.comb: _integers(math.comb, library.choose),
-    int.bit_length: lambda frame, node, n: call_library(frame, node, library.bit_length, n),
     math.perm: _integers(math.perm, library.arrange),
     math.isqrt: _integers(math.isqrt, library.integer_root),
-    cmath.log: lambda frame, node, z, base=None: operate(frame, cmath.log, [z], {}, node)
-               if base is None else call_library(frame, node, library.complex_log, z, base),
-    math.modf: lambda frame, node, x: call_library(frame, node, library.parts, x),
-    math.ldexp: lambda frame, node, x, i: call_library(frame, node, library.scaled, x, i),
-    math.frexp: lambda frame, node, x: call_library(frame, node, library.mantissa_and_exponent, x),
-    math.remainder: lambda frame, node, x, y: call_library(
-        frame, node, library.rest_of_nearest, x, y),
-    math.ulp: lambda frame, node, x: call_library(frame, node, library.last_place, x),
-    math.dist: lambda frame, node, p, q: call_library(frame, node, library.distance, p, q),
     iter: iterator_of,
     next: _next,
     itertools.cycle: _cycle,
