@@ -298,7 +298,32 @@ def writes_the_first_of_each(gs, x):
     return s
 
 
+def reads_items_of_lists_by_index(lists, x):
+    s = 0.0
+    for i in range(len(lists)):
+        for j in range(len(lists[i])):
+            s += lists[i][j] * x * j
+    return s
+
+
+def appends_by_index(lists, x):
+    s = 0.0
+    for i in range(len(lists)):
+        lists[i].append(x)
+        s += len(lists[i]) * x
+    return s
+
+
+def writes_rows_by_index(rows, x):
+    s = 0.0
+    for i in range(len(rows)):
+        rows[i][0] = rows[i][1] * x
+        s += rows[i][0]
+    return s
+
+
 RIGHT = [
+    reads_items_of_lists_by_index,
     scales_attributes,
     updates_attributes_in_place,
     writes_items_and_the_last,
@@ -319,6 +344,8 @@ RIGHT = [
     writes_the_first_of_each,
 ]
 REFUSED = [
+    appends_by_index,
+    writes_rows_by_index,
     writes_rows,
     appends_to_lists,
     writes_arrays_and_lists_of_objects,

@@ -109,6 +109,14 @@ def pairs(x):
     return s
 
 
+def by_index(x):
+    s = 0.0
+    for i in range(1, len(PAIRS)):
+        t, k = PAIRS[i]
+        s += np.sin(t * x[k]) * PAIRS[i - 1][0] * TIMES[-i]
+    return s
+
+
 def nested_pairs(x):
     s = 0.0
     for t, k in PAIRS:
@@ -371,7 +379,7 @@ def defaults(x, times=(0.5, 1.5, 2.0, 1.0, 0.25), places=(0, 3, 1, 1, 2)):
 
 PROGRAMS = [
     floats, integers_as_indices, integers_as_exponents, integer_division, mixed, empty, one, pairs,
-    nested_pairs, ragged_lists, rows, ragged_arrays, strings, zipped, neighbours,
+    by_index, nested_pairs, ragged_lists, rows, ragged_arrays, strings, zipped, neighbours,
     zipped_with_array, enumerated, backwards, in_order, items_of_dict, values_of_dict, broken_off,
     run_to_its_end, passed_over, returned_from, last_item, summed, summed_if, collected, appended,
     named_tuples, subjects, groups_of_subjects, written_out, in_the_program,

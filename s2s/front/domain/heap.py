@@ -550,10 +550,12 @@ class Heap:
                     else "array")
             if not self.stored.isdisjoint(root.family()):
                 raise stored_error(kind)
-            if root.owner and root.getter is None or self.captured in root.family():
+            outside = [own for own in root.family() if own is self.captured
+                       or own.owner and own.getter is None]
+            if outside:
+                name = min((own.owner for own in outside if own.owner), default="an object")
                 raise UnsupportedError(
-                    f"this writes into {root.owner or 'an object'}, which lives outside the "
-                    "function",
+                    f"this writes into {root.owner or name}, which lives outside the function",
                     current().line,
                     f"pass the {kind} as an argument and return it, or take a copy first")
             family = root.origins | {root} | (root.held if through is not root else frozenset())

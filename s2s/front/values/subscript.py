@@ -23,6 +23,7 @@ from ..domain.heap import Cell, Container, is_shared
 from ..domain.view_composition import TransposeIndex, compose_index
 from ..syntax.captures import Length
 from ..syntax.dependencies import note_dependency
+from .captured_lists import outside_items
 from .captured_writes import is_outside, write_item
 from .dicts import entry, set_entry
 from .exceptions import guard
@@ -47,6 +48,9 @@ def take(frame: Frame, base, key):
     """The binding of `base[key]`."""
     if not frame.is_static(key) or isinstance(key, slice):
         base = frame.contents_of(base, through=not frame.is_static(key))
+        if getattr(base, "outside", None) is not None and not isinstance(key, slice) and (
+                items := outside_items(frame, base.outside)) is not None:
+            base = new_list(frame, items)
     if isinstance(base, (tuple, list, str)):
         return _member(frame, base, key)
     if class_of(base) is not None and not isinstance(base, tuple):
