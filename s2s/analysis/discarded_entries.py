@@ -39,7 +39,7 @@ from ..ops.program.list_ops import list_add
 from .activity import passes_derivative
 from .infinite_factors import infinite_factors
 from .propagate import loop_parts
-from .side_effects import handed_on, is_steep
+from .side_effects import is_steep, reachable_values
 
 # how much of a cotangent there is; SCALED: 0 where a factor is
 WHOLE, MASKED, SCALED, DISCARDED = range(4)
@@ -92,7 +92,7 @@ class Discarded:
         poles.update(op.outputs[k] for op in walk(self.block)
                      if op.name == "call" and is_plain(op.attrs["callee"])
                      for k in unbounded_results(op.attrs["callee"].function_for(op.inputs)))
-        return handed_on(self.block, poles, made=True) if poles else poles
+        return reachable_values(self.block, poles, through=True) if poles else poles
 
     def slope(self, op: Op) -> str:
         """Return the kind of slope of `op`, as in Note [Slopes]: a quotient by one number, the same
@@ -138,7 +138,7 @@ class Discarded:
         elements.
         """
         steep = {y for op in walk(self.block) if self.slope(op) != "finite" for y in op.outputs}
-        return handed_on(self.block, steep, made=_keeps_apart) if steep else steep
+        return reachable_values(self.block, steep, through=_keeps_apart) if steep else steep
 
     def level(self, x: Value, via: Op | None = None) -> int | None:
         """Return how much of the cotangent of `x` there is; None if there is none at all.  `via` is
@@ -183,7 +183,7 @@ class Discarded:
 
     def use(self, x: Value, user: Op | None, block: Block, k: int, via: Op | None) -> int | None:
         """Return the level that one use gives `x`."""
-        level = self.given_back(block, k, via) if user is None else self.through(user, k, via)
+        level = self.level_of_yield(block, k, via) if user is None else self.through(user, k, via)
         if level is None or self.home.get(x) is block:
             return level
         inner = block
@@ -193,7 +193,7 @@ class Discarded:
                 return max(level, MASKED)
         return level
 
-    def given_back(self, block: Block, k: int, via: Op | None) -> int | None:
+    def level_of_yield(self, block: Block, k: int, via: Op | None) -> int | None:
         """Return the level of the yield `k` of `block`."""
         if block not in self.owner:
             return WHOLE if block.yields[k] not in self.seeded else None

@@ -23,7 +23,7 @@ from ..ops.program.custom_rules import is_ruled
 from ..ops.program.effects import has_effects
 from ..ops.program.outside_writes import write_outside
 from ..ops.program.recursive_callee import Recursive
-from .propagate import conditions_of, handed_on_by
+from .propagate import conditions_of, control_flow_edges
 
 # Note [Ragged values]
 # A growing tape that a divergent op fills has another length in each lane, and so has `np.empty(n)`
@@ -139,7 +139,7 @@ class Lanes:
     def control(self, op: Op) -> None:
         for inner in op.blocks:
             self.visit(inner)
-        for source, target in handed_on_by(op):
+        for source, target in control_flow_edges(op):
             if source in self.batched:
                 self.mark(target)
         if any(x in self.batched for x in conditions_of(op)):
@@ -293,7 +293,7 @@ def _tape_families(block: Block) -> dict[Value, set[Value]]:
     for op in walk(block):
         match op.name:
             case "for" | "while" | "if":
-                for source, target in handed_on_by(op):
+                for source, target in control_flow_edges(op):
                     join(source, target)
             case "tape_new":
                 join(op.output, op.output)

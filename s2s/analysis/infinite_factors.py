@@ -21,7 +21,7 @@ from ..ir.graph import Block, Op, Value, walk
 from ..ir.types import Array, is_inexact
 from ..ops.core.record import dtype_of
 from .propagate import propagate
-from .side_effects import handed_on
+from .side_effects import reachable_values
 
 
 def infinite_factors(block: Block, active: set[Value], given: Iterable[Value] = ()) -> set[Value]:
@@ -31,7 +31,7 @@ def infinite_factors(block: Block, active: set[Value], given: Iterable[Value] = 
     ops = list(walk(block))
     found = ({x for op in ops for x in op.inputs if _is_infinite(x)}
              | doubted_values(block, ops, active) | set(given))
-    return handed_on(block, found, made=_computes) if found else found
+    return reachable_values(block, found, through=_computes) if found else found
 
 
 def doubted_values(block: Block, ops: list[Op], active: set[Value]) -> set[Value]:

@@ -65,7 +65,7 @@ def propagate(block: Block, facts: dict[Value, Fact],
                 for x, fact in transfer(op):
                     note(x, fact)
                 continue
-            pairs = handed_on_by(op, in_conditions)
+            pairs = control_flow_edges(op, in_conditions)
             if backwards:
                 pairs = [(target, source) for source, target in pairs]
             if op.name != "if":
@@ -87,7 +87,7 @@ def propagate(block: Block, facts: dict[Value, Fact],
     return facts
 
 
-def handed_on_by(op: Op, in_conditions: bool = True) -> list[tuple[Value, Value]]:
+def control_flow_edges(op: Op, in_conditions: bool = True) -> list[tuple[Value, Value]]:
     """Return the pairs of values of which the second may be the first, as a branch or loop hands it
     on.
     """

@@ -68,7 +68,7 @@ def _maybe_unbound(block: Block, known: dict[Function, frozenset[int]]) -> set[V
                 unbound = _maybe_unbound(callee.block, known)
                 known[callee] = frozenset(k for k, y in enumerate(callee.results) if y in unbound)
             found.update(op.outputs[k] for k in known[callee])
-    return handed_on(block, found)
+    return reachable_values(block, found)
 
 
 def without_shape(block: Block, unbound: set[Value]) -> set[Value]:
@@ -79,22 +79,22 @@ def without_shape(block: Block, unbound: set[Value]) -> set[Value]:
     that make zeros for its cotangent, run all the same, and so do the ops on their results; ops
     that read its elements raise, or do not run.
     """
-    unbound = handed_on(block, unbound)
+    unbound = reachable_values(block, unbound)
     made = {y for op in walk(block) if any(op.inputs[k] in unbound for k in op.record.shapes)
             for y in op.outputs}
-    return unbound | handed_on(block, made, made=True)
+    return unbound | reachable_values(block, made, through=True)
 
 
-def handed_on(block: Block, values: set[Value],
-              made: bool | Callable[[Op], bool] = False) -> set[Value]:
+def reachable_values(block: Block, values: set[Value],
+                     through: bool | Callable[[Op], bool] = False) -> set[Value]:
     """Return `values` with the branch results, loop carries and tape items in `block` that may be
-    one of them; with `made`, also what any op, or those it selects, computes from them.
+    one of them; with `through`, also what any op, or those it selects, computes from them.
     """
     facts = dict.fromkeys(values, True)
 
     def computed(op: Op) -> Iterator[tuple[Value, bool]]:
         # tapes of a first sweep are read again by a second
-        if ((op.record.on_tapes or made and (made is True or made(op)))
+        if ((op.record.on_tapes or through and (through is True or through(op)))
                 and any(x in facts for x in op.inputs)):
             yield from ((y, True) for y in op.outputs)
 

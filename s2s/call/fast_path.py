@@ -14,7 +14,7 @@ It asks whether the arguments are of its kind and whether what the code was gene
 so, reads the leaves and the captured values, calls native code, and builds the result.  Whatever is
 not so, and whatever is raised, goes to `again`, which looks closer and explains: native code
 changes nothing, so it may run a second time.  Native code itself says whether lengths are of the
-kind (runtime/call/native_function.py, `asked_first`), and Numba's dispatcher, in C, whether dtypes,
+kind (runtime/call/native_function.py, `entry_guard`), and Numba's dispatcher, in C, whether dtypes,
 ranks and layouts are; where all leaves are Python's own numbers, not even that is left to ask.
 
 Three designs were measured.  A method that calls one function to check the arguments, and another

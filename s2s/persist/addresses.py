@@ -66,7 +66,7 @@ class Places:
     def of_object(self, x) -> tuple:
         if isinstance(x, ModuleType) and sys.modules.get(x.__name__) is x:
             return "module", x.__name__
-        return found(self.objects, x)
+        return recorded_address(self.objects, x)
 
     def of_getter(self, getter: Callable) -> tuple:
         """Return the address of a getter; raise NoAddress where it reads something that cannot be
@@ -80,11 +80,11 @@ class Places:
                 return name, self.of_getter(getter.of if hasattr(getter, "of") else getter.owner)
         match getter:
             case Global(namespace, name):
-                return "global", found(self.namespaces, namespace), name
+                return "global", recorded_address(self.namespaces, namespace), name
             case Absent(namespace, name):
-                return "absent", found(self.namespaces, namespace), name
+                return "absent", recorded_address(self.namespaces, namespace), name
             case Closed(cell):
-                return "closed", *found(self.cells, cell)
+                return "closed", *recorded_address(self.cells, cell)
             case Member(owner, name) if type(getter) is Member:
                 return "member", self.of_getter(owner), name
             case Present(owner, name):
@@ -100,7 +100,7 @@ class Places:
         raise NoAddress(repr(getter))
 
 
-def found(places: dict[int, tuple], x) -> tuple:
+def recorded_address(places: dict[int, tuple], x) -> tuple:
     if id(x) not in places:
         raise NoAddress(type(x).__name__)
     return places[id(x)]

@@ -115,7 +115,7 @@ MEMBERS = {
 }
 
 
-def found() -> dict[str, object]:
+def available_objects() -> dict[str, object]:
     """The objects of NAMES that this version has, by alias."""
     objects = {}
     for alias, place in NAMES.items():
@@ -167,7 +167,7 @@ def explain() -> str:
             f"{', '.join(MISSING)}")
 
 
-_objects = found()
+_objects = available_objects()
 MISSING = tuple(missing(_objects))
 globals().update(_objects)
 __all__ = [*NAMES]

@@ -154,7 +154,7 @@ def test_this_version_has_all_of_them():
 
 
 def test_what_is_missing_is_named(monkeypatch):
-    objects = numba_internals.found()
+    objects = numba_internals.available_objects()
     monkeypatch.setitem(numba_internals.NAMES, "gone", "numba.core.cgutils:no_such_function")
     monkeypatch.setitem(numba_internals.NAMES, "nowhere", "numba.no_such_module")
     monkeypatch.setitem(numba_internals.MEMBERS, "Lower", "init no_such_method")
@@ -165,7 +165,7 @@ def test_what_is_missing_is_named(monkeypatch):
     )
     assert (
         tuple(numba_internals.missing(objects)) == missing
-        and numba_internals.found().keys() == objects.keys()
+        and numba_internals.available_objects().keys() == objects.keys()
     )
     monkeypatch.setattr(numba_internals, "MISSING", missing)
     with pytest.raises(

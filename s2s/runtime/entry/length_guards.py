@@ -58,7 +58,7 @@ def _other_kind(d: Dim):
             else some_length_is_one)
 
 
-def asked_first(module: Module, conditions: Mapping[str, Sequence[str]]) -> tuple[int, str]:
+def entry_guard(module: Module, conditions: Mapping[str, Sequence[str]]) -> tuple[int, str]:
     """The number of the line after which native code checks its arguments, and the lines of the
     check.
 

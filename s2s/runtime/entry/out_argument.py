@@ -59,7 +59,7 @@ def into_form(module: Module, parameters: Sequence[Type],
     Returning(outs, made, len(results)).visit(entry)
     ast.fix_missing_locations(tree)
     made = Module(ast.unparse(tree) + "\n", module.entry, given=module.given)
-    return made, asked(places, [f"a{len(parameters) + k}" for k in range(len(outs))])
+    return made, overlap_test(places, [f"a{len(parameters) + k}" for k in range(len(outs))])
 
 
 def free(name: str, taken: set[str]) -> str:
@@ -101,7 +101,7 @@ def takers(body: list[ast.stmt], values: list[ast.expr], outs: dict[int, str]) -
         found = maker(body, values[k].id) if isinstance(values[k], ast.Name) else None
         if found is None or id(found) in done:
             continue
-        taking = taken_for(found.value, ast.Name(out, ast.Load()))
+        taking = allocation_in_out(found.value, ast.Name(out, ast.Load()))
         if taking is not None:
             done.add(id(found))
             made.add(k)
@@ -131,7 +131,7 @@ def bound_by(stmt: ast.stmt) -> set[str]:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
-def taken_for(value: ast.expr, out: ast.expr) -> ast.expr | None:
+def allocation_in_out(value: ast.expr, out: ast.expr) -> ast.expr | None:
     """The expression that uses `out` in place of the allocation `value`; None if `value` allocates
     nothing.
     """
@@ -158,7 +158,7 @@ def call(name: str, *args: ast.expr) -> ast.expr:
     return ast.Call(ast.Name(f"into_{name}", ast.Load()), list(args), [])
 
 
-def asked(arrays: Sequence[str], outs: Sequence[str]) -> str:
+def overlap_test(arrays: Sequence[str], outs: Sequence[str]) -> str:
     """Whether arrays named by `outs` share memory with each other, or with those named by `arrays`.
     """
     lows, highs = ("".join(f"into_{side}({name}), " for name in (*outs, *arrays))

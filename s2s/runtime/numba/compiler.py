@@ -314,7 +314,7 @@ class Library(JITCodeLibrary):
             self.is_unrolled = self.is_unrolled or getattr(library, "is_unrolled", False)
             self.bare |= getattr(library, "bare", set())
             found += (library.content() if getattr(library, "is_direct", False) and library.is_part
-                      else [said_by(library)])
+                      else [module_text(library)])
         return list(dict.fromkeys(found))
 
     def begin(self) -> None:
@@ -420,7 +420,7 @@ class Library(JITCodeLibrary):
         if self.is_direct and self.begun is None:
             self.begin()
         if self.is_direct:  # the module is empty
-            said = [*self.texts, said_by(rtsys.library)]
+            said = [*self.texts, module_text(rtsys.library)]
             level = LOWEST if sum(text.count(INSTRUCTION) for text in self.texts) < WIDE else FIRST
             if self.beside is not None and not self.left:
                 whole = Pieces.of(*said)
@@ -538,15 +538,15 @@ def work_by_list() -> None:
         binding.s2s_works_by_list = True  # setting it twice would abort the process
 
 
-_said: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by module
+_module_texts: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by module
 
 
-def said_by(library) -> str:
+def module_text(library) -> str:
     """The text of a library's module, cached: most are linked into everything that is compiled."""
     module = library._get_module_for_linking()
-    if module not in _said:
-        _said[module] = str(module)
-    return _said[module]
+    if module not in _module_texts:
+        _module_texts[module] = str(module)
+    return _module_texts[module]
 
 
 class LinkedLibrary(Library):

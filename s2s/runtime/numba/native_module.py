@@ -30,7 +30,7 @@ from ..debug.nan_trap_native import trapped
 from ..debug.progress import telling
 from ..entry.boundary import has_wide_integer
 from ..entry.layout_adapter import door, in_order
-from ..entry.length_guards import asked_first, some_length_is_one, some_length_is_short
+from ..entry.length_guards import entry_guard, some_length_is_one, some_length_is_short
 from ..entry.out_argument import HELPERS, into_form
 from ..entry.print_replay import counted
 from ..intrinsics.inline_checks import written_in_place
@@ -129,7 +129,7 @@ def decorated(module: Module, fastmath: bool, checks: bool,
     if looks:
         head.append(f"from {trapped.__module__} import trapped")
     if conditions:
-        number, asked = asked_first(module, conditions)
+        number, asked = entry_guard(module, conditions)
         looks[number] = asked
         head += [f"from {each.__module__} import {each.__name__}"
                  for each in (some_length_is_one, some_length_is_short, MoreWork)

@@ -57,7 +57,7 @@ def jvp(function: Function, wrt: Sequence[int], straight: Container[int] | None 
     """
     function = stabilised(function, wrt)
     found = None if straight is None else {function.params[k] for k in wrt if k in straight}
-    return without_marks(Tangents(function, [function.params[k] for k in wrt], found).made())
+    return without_marks(Tangents(function, [function.params[k] for k in wrt], found).build())
 
 
 class Tangents:
@@ -74,7 +74,7 @@ class Tangents:
         # Note [Second derivatives at a size of 0]
         self.one_sided = has_slopes_of_sizes(primal.block)
 
-    def made(self) -> Function:
+    def build(self) -> Function:
         primal = self.primal
         params = [Value(p.type, p.name) for p in primal.params]
         dots = [Value(tangent_type(x.type), dot_name(x)) for x in self.wrt]

@@ -17,7 +17,7 @@ from ...analysis.discarded_entries import DISCARDED, MASKED, Discarded, multipli
 from ...analysis.elementwise_blocks import is_elementwise, may_be_infinite
 from ...analysis.exit_conditions import exit_conditions
 from ...analysis.propagate import loop_parts
-from ...analysis.side_effects import handed_on
+from ...analysis.side_effects import reachable_values
 from ...analysis.zero_cotangents import Unreached, Way
 from ...errors import DerivativeError
 from ...ir.builder import Builder, add_op, at, current, emit, join_types
@@ -214,7 +214,7 @@ class Adjoint:
         """
         steep = {y for op in walk(self.function.block) if not op.blocks and may_be_infinite([op])
                  for y in op.outputs} | self.discarded.products
-        return handed_on(self.function.block, steep, made=True) if steep else steep
+        return reachable_values(self.function.block, steep, through=True) if steep else steep
 
     def as_shaped(self, x: Value, bar: Value) -> Value:
         """Retype `bar`, the cotangent of `x`, with the shape of `x`.

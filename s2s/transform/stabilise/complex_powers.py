@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...analysis.activity import active_values
-from ...analysis.side_effects import handed_on
+from ...analysis.side_effects import reachable_values
 from ...ir.builder import emit
 from ...ir.graph import MISSING, OPERATORS, Function, Op, Value, walk
 from ...ir.reemit import rebuild
@@ -79,7 +79,7 @@ def _may_be_complex(op: Op) -> bool:
 
 
 def _is_made_real(function: Function, power: Value) -> bool:
-    reached = handed_on(function.block, {power}, made=True)
+    reached = reachable_values(function.block, {power}, through=True)
     return any(op.record in REAL_AGAIN and not reached.isdisjoint(op.inputs)
                for op in walk(function.block))
 
