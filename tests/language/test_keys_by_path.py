@@ -95,3 +95,10 @@ def test_derivatives_are_those_of_differences(f, n):
 def test_compiled_derivatives_are_those_of_differences(f):
     np.testing.assert_allclose(s2s.jit(s2s.grad(f))(LENGTHS, 6), differences(f, LENGTHS, 6),
                                rtol=1e-6, atol=1e-7)
+
+
+def test_a_tape_has_no_copies_of_the_keys():
+    gradient = s2s.grad(sparse_product)
+    gradient(LENGTHS, 6)
+    assert "entries = []" in gradient.source
+    assert "entries.copy()" not in gradient.source

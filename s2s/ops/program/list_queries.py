@@ -46,7 +46,6 @@ list_contains = define(
     syntax=lambda x, xs: ast.Compare(x, [ast.In()], [xs]),
     vjp=no_vjp,
     jvp=no_jvp,
-    cheap=True,
     depends=anything,
 )
 kinked(list_contains, Kink(COMPARED, lambda y, x, xs: y))
