@@ -27,6 +27,7 @@ from .core import cast, control, copy, elementwise, record, shape, stop_gradient
 from .linalg import decompositions, determinant, eig, matrix_equations, matrix_function, solve  # noqa: F401
 from .math import cmath, distance, python_sum, special, ufunc_arguments  # noqa: F401
 from .program import (  # noqa: F401
+    clock,
     effects,
     list_arrays,
     list_cotangents,

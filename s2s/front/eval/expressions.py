@@ -81,6 +81,7 @@ from ..values.objects import (
     new_dict_at,
     of_class,
     read,
+    read_of_exception,
     read_super,
 )
 from ..values.objects import write as write_attribute
@@ -551,8 +552,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         return _of_object(frame, base, name, node)
     if isinstance(base, ExceptionObject):
         if name != "args":
-            raise frame.refuse(f"the attribute {name} of an exception", node,
-                               "read what it was made of: `.args`")
+            return read_of_exception(frame, base, name, node)
         return map_leaves(base.args, frame.wrap)
     if isinstance(base, types.ModuleType):
         return _of_module(frame, base, name, node)

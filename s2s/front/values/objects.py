@@ -26,8 +26,8 @@ from ...ir.treedef import is_namedtuple
 from ...library.containers import Deque, Keyed, Set, Tally
 from ...ops.core.record import VIEWS
 from ...ops.program.checkpoint import Checkpointed
-from ..domain.frame import Frame, Object
-from ..domain.functions import FunctionValue, Method
+from ..domain.frame import ExceptionObject, Frame, Object
+from ..domain.functions import FunctionValue, Intrinsic, Method
 from ..domain.heap import (
     UNSURE,
     Cell,
@@ -40,6 +40,7 @@ from ..syntax.captures import Fixed, is_data
 from ..syntax.dependencies import Defined, note_dependency
 from .captured_writes import is_outside, write_attribute
 from .dicts import deep, key_in, new_dict, pairs, shallow, store
+from .exceptions import map_leaves
 
 
 @dataclass(eq=False)
@@ -138,10 +139,26 @@ def read_super(frame: Frame, base: Super, name: str, node: gast.AST):
     owner, defined = found_in(base.cls, name, base.after)
     if owner is object and name in ("__init__", "__setattr__"):
         return Method(defined, base.receiver)
+    if name == "__init__" and owner is not None and issubclass(owner, BaseException) and (
+            not isinstance(defined, types.FunctionType)):
+        return Intrinsic(lambda frame, node, *args, **keywords: None)  # it only keeps its `args`
     if owner is None:
         raise TypeMismatchError(f"'super' object has no attribute {name!r}", frame.line(node),
                                 "define it in a base class")
     return of_class(frame, base.receiver, base.cls, defined, name, node)
+
+
+def read_of_exception(frame: Frame, thrown: ExceptionObject, name: str, node: gast.AST):
+    """`error.name`: an attribute that the __init__ of its class sets; it is run where one is read.
+    """
+    _, init = found_in(thrown.kind, "__init__")
+    if not isinstance(init, types.FunctionType):
+        raise frame.refuse(f"the attribute {name} of an exception", node,
+                           "read what it was made of: `.args`")
+    made = frame.heap.new_container(thrown.kind, {})
+    args, keywords = (map_leaves(x, frame.wrap) for x in (thrown.args, thrown.keywords))
+    frame.session.call(frame, Method(init, made), list(args), keywords, node)
+    return read(frame, made, name, node)
 
 
 # ------------------------------------------------------------------------------------------ writing

@@ -130,7 +130,7 @@ def _is_inside(x) -> bool:
 
 
 def objects_named(op) -> list:
-    """The objects mentioned in the spelling of a `foreign` op."""
+    """The objects mentioned in the spelling of an op that calls a function by its name."""
     found = [op.attrs["function"]]
 
     def visit(content) -> None:
@@ -141,7 +141,7 @@ def objects_named(op) -> list:
               and not isinstance(content, (bool, int, float, complex, str, bytes))):
             found.append(content)
 
-    for a in op.attrs["arguments"]:
+    for a in op.attrs.get("arguments", ()):
         if isinstance(a, Static):
             visit(a.value)
     return found
@@ -177,3 +177,5 @@ foreign = define(
     syntax=_spell_foreign,
     depends=anything, native="python", contiguous="operands",
 )
+# ops whose text calls their attribute `function` by its name
+BY_NAME = [foreign]
