@@ -26,7 +26,8 @@ from ...errors import Line, UnsupportedError
 from ...ir.graph import Function, Op, Value, walk
 from ...ir.reemit import rebuild
 from ...ir.types import is_inexact
-from ...ops.core.raise_conditions import Raises, unlike
+from ...ops.core.array_raise_conditions import unlike
+from ...ops.core.raise_conditions import Raises
 from ...ops.core.record import Record, rank, value
 from ...ops.core.shape import length
 from . import binary_search, contractions, small_linalg  # noqa: F401  they state rules

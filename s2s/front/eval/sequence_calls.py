@@ -21,7 +21,7 @@ from ...ir.builder import current
 from ...ir.graph import MISSING, Value
 from ...ir.types import Array, List, Scalar, Tuple
 from ...library import sequences as library
-from ...ops.core.raise_conditions import unlike
+from ...ops.core.array_raise_conditions import unlike
 from ...ops.core.record import FUNCTIONS, rank, value
 from ...ops.core.shape import length
 from ...ops.math.python_sum import compensated_sum, is_compensated

@@ -15,7 +15,8 @@ import numpy as np
 from ...ir.builder import not_watched, watching
 from ...ir.graph import MISSING, OPERATORS, Function, Value, walk
 from ...ir.types import Array, Dim, Scalar, Unknown
-from ...ops.core.raise_conditions import Raises, do_not_agree
+from ...ops.core.array_raise_conditions import do_not_agree
+from ...ops.core.raise_conditions import Raises
 from ...ops.core.record import Record, dims_of, value
 from ...ops.core.shape import length
 from ..domain.frame import Frame

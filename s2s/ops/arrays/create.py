@@ -28,7 +28,7 @@ from ...ir.types import (
     is_inexact,
     is_listed,
 )
-from ..core import raise_conditions
+from ..core import array_raise_conditions
 from ..core.batch_rules import align, all_batched, lane_count, on_all_lanes
 from ..core.cast import as_dtype, astype, convert, dtype_name, dtype_syntax
 from ..core.chain_rule import like_operand
@@ -122,7 +122,7 @@ def _filled(name: str, function: Callable, **facts) -> Record:
         infer=lambda *extents, dtype: shaped(dtype, extents),
         syntax=lambda *extents, dtype: numpy_call(name, _shape_syntax(extents),
                                                   *_unless_float64(dtype)),
-        vjp=no_vjp, jvp=no_jvp, cheap=name != "empty", raises=raise_conditions.COUNTS,
+        vjp=no_vjp, jvp=no_jvp, cheap=name != "empty", raises=array_raise_conditions.COUNTS,
         allocates=0, **facts)
 
 
@@ -149,7 +149,7 @@ full_record = define(
     infer=_infer_full,
     syntax=lambda v, *extents: numpy_call("full", _shape_syntax(extents), v),
     vjp=lambda bar, y, v, *extents: (like_operand(sum_to(bar, v), v), *no_vjp(bar, y, *extents)),
-    linear=(0,), cheap=True, raises=raise_conditions.COUNTS_AFTER_ONE, moves=(0,),
+    linear=(0,), cheap=True, raises=array_raise_conditions.COUNTS_AFTER_ONE, moves=(0,),
     batch=_batch_full, allocates=1)
 
 
@@ -332,8 +332,8 @@ def _jvp_arange(dots, y, start, stop, step):
 
 
 arange_record = define("arange", evaluate=np.arange, infer=_infer_arange, syntax=_arange_syntax,
-                       vjp=_vjp_arange, jvp=_jvp_arange, cheap=True, raises=raise_conditions.RANGE,
-                       of_numbers=True, exact=True,
+                       vjp=_vjp_arange, jvp=_jvp_arange, cheap=True,
+                       raises=array_raise_conditions.RANGE, of_numbers=True, exact=True,
                        states_both="np.arange of tangents would have another length")
 kinked(arange_record,
        Kink("a step: the derivative is that of as many numbers",
@@ -401,7 +401,7 @@ linspace_record = define("linspace",
                          evaluate=lambda start, stop, num, *, endpoint: np.linspace(
                              start, stop, num, endpoint=endpoint), infer=_infer_linspace,
                          syntax=_linspace_syntax, vjp=_vjp_linspace, linear=(0, 1),
-                         raises=raise_conditions.COUNTS_AFTER_TWO, depends=_depends_linspace,
+                         raises=array_raise_conditions.COUNTS_AFTER_TWO, depends=_depends_linspace,
                          batch=_batch_linspace)
 
 
@@ -428,7 +428,7 @@ eye_record = define(
     "eye",
     evaluate=lambda n, m, *, k, dtype: np.eye(n, m, k, dtype),
     infer=lambda n, m, *, k, dtype: Array(dtype, (extent_of(n), extent_of(m))),
-    syntax=_eye_syntax, vjp=no_vjp, jvp=no_jvp, cheap=True, raises=raise_conditions.COUNTS,
+    syntax=_eye_syntax, vjp=no_vjp, jvp=no_jvp, cheap=True, raises=array_raise_conditions.COUNTS,
     exact=True)
 
 

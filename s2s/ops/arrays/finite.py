@@ -11,8 +11,9 @@ import numpy as np
 
 from ...ir.graph import Value
 from ...ir.types import Unknown, is_inexact
+from ..core.array_raise_conditions import is_not_finite_somewhere
 from ..core.batch_rules import on_all_lanes
-from ..core.raise_conditions import Raises, is_not_finite_somewhere
+from ..core.raise_conditions import Raises
 from ..core.record import define, dtype_of, numpy_function, rank, value
 from ..core.shape import numpy_call
 from .reduce import as_array

@@ -29,7 +29,7 @@ from ...ir.types import (
     carries_derivative,
     may_be_one,
 )
-from ..core import raise_conditions
+from ..core import array_raise_conditions
 from ..core.cast import astype
 from ..core.chain_rule import like_operand
 from ..core.dependence_rules import anything, follows, spread_as
@@ -533,8 +533,8 @@ additem = define(
     depends=_depends_add, batch=batch_written, indices=2, native="compiled", warns="overflow",
     same_shape=0, accumulates=True,
 )
-getitem.raises, setitem.raises, additem.raises = (raise_conditions.READ, raise_conditions.WRITE,
-                                                  raise_conditions.WRITE)
+getitem.raises, setitem.raises, additem.raises = (array_raise_conditions.READ, array_raise_conditions.WRITE,
+                                                  array_raise_conditions.WRITE)
 
 
 def take(x: Value, key) -> Value:

@@ -13,7 +13,7 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent
 from ...ir.graph import Value
 from ...ir.types import Array, Extent, Scalar, Type, is_inexact
-from ..core import raise_conditions
+from ..core import array_raise_conditions
 from ..core.axis_numbers import normal_axis
 from ..core.chain_rule import like_operand
 from ..core.define_elementwise import is_none
@@ -75,7 +75,7 @@ delete_record = define(
     vjp=_vjp_delete,
     linear=(0,),
     syntax=lambda x, places, *, axis: numpy_call("delete", x, places, axis=literal(axis)),
-    moves=(0,), leaves_out=True, raises=raise_conditions.DELETE, contiguous="operands",
+    moves=(0,), leaves_out=True, raises=array_raise_conditions.DELETE, contiguous="operands",
 )
 
 
@@ -133,7 +133,7 @@ insert_record = define(
     vjp=_vjp_insert,
     linear=(0, 2),
     syntax=lambda x, place, v: numpy_call("insert", x, place, v),
-    moves=(0, 2), raises=raise_conditions.INSERT, contiguous="operands",
+    moves=(0, 2), raises=array_raise_conditions.INSERT, contiguous="operands",
 )
 
 

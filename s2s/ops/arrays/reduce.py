@@ -17,6 +17,7 @@ from ...ir.builder import current, fresh_shape
 from ...ir.graph import Op, Value
 from ...ir.types import Array, Scalar, Static, Tuple, Type, Unknown, is_inexact, may_be_one
 from ...lazy_import import Named
+from ..core.array_raise_conditions import EXTREME
 from ..core.axis_numbers import normal_axes, static_axis
 from ..core.batch_rules import over_axes, over_one_axis
 from ..core.cast import as_dtype, dtype_name
@@ -43,7 +44,6 @@ from ..core.elementwise import (
     where,
 )
 from ..core.kinks import ASKED, Kink, asked_of_zero, kinked, ties_of_extreme, ties_of_place
-from ..core.raise_conditions import EXTREME
 from ..core.record import (
     RECORDS,
     array_type,

@@ -14,10 +14,10 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent
 from ...ir.graph import MISSING, Op, Value
 from ...ir.types import Array, Scalar, Type, is_inexact
+from ..core.array_raise_conditions import COUNTS_AFTER_ONE
 from ..core.axis_numbers import normal_axis, static_axis
 from ..core.batch_rules import align, over_one_axis
 from ..core.dependence_rules import gathered
-from ..core.raise_conditions import COUNTS_AFTER_ONE
 from ..core.record import broadcast_dims, define, dims_of, dtype_of, numpy_function, rank, value
 from ..core.shape import (
     extent_of,

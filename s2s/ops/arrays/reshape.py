@@ -11,9 +11,9 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, emit, fresh_extent, fresh_shape
 from ...ir.graph import Value
 from ...ir.types import Array, Extent, Scalar, Type, Unknown
+from ..core.array_raise_conditions import RESHAPE
 from ..core.batch_rules import batched_over
 from ..core.copy import copy
-from ..core.raise_conditions import RESHAPE
 from ..core.record import (
     RECORDS,
     array_type,

@@ -13,7 +13,7 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent
 from ...ir.graph import Op, Value
 from ...ir.types import Array, Type, is_inexact
-from ..core import raise_conditions
+from ..core import array_raise_conditions
 from ..core.axis_numbers import static_axis
 from ..core.cast import as_dtype
 from ..core.chain_rule import like_operand
@@ -328,7 +328,7 @@ convolve_record = define(
     vjp=_vjp_convolve,
     syntax=lambda a, v: numpy_call("convolve", a, v),
     depends=_depends_convolve,
-    multilinear=(0, 1), raises=raise_conditions.OF_SOME,
+    multilinear=(0, 1), raises=array_raise_conditions.OF_SOME,
 )
 
 correlate_record = define(

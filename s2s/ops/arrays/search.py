@@ -21,7 +21,7 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current
 from ...ir.graph import Value
 from ...ir.types import Array, Scalar, Static, Type, Unknown, is_inexact
-from ..core import raise_conditions
+from ..core import array_raise_conditions
 from ..core.cast import as_dtype
 from ..core.chain_rule import like_operand
 from ..core.define_elementwise import is_none
@@ -350,7 +350,7 @@ bincount_record = define(
     vjp=lambda bar, y, x, least, *weights: (
         None, None, *(like_operand(take(bar, x), w) for w in weights)),
     linear=(2,),
-    depends=_depends_bincount, native="search", raises=raise_conditions.COUNT_NUMBERS,
+    depends=_depends_bincount, native="search", raises=array_raise_conditions.COUNT_NUMBERS,
     contiguous="operands",
 )
 

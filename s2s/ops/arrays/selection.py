@@ -11,7 +11,7 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_shape, meet
 from ...ir.graph import Value
 from ...ir.types import Array, Type, Unknown, may_be_one
-from ..core import raise_conditions
+from ..core import array_raise_conditions
 from ..core.axis_numbers import normal_axis, static_axis
 from ..core.batch_rules import on_all_lanes, over_one_axis
 from ..core.copy import copy
@@ -197,7 +197,7 @@ argpartition = define(
     infer=lambda x, *, kth, axis: argsort.infer(x, axis=axis),
     syntax=lambda x, *, kth, axis: numpy_call("argpartition", x, literal(kth),
                                               axis=literal(axis) if axis != -1 else None),
-    partials=(None,), raises=raise_conditions.PLACE,
+    partials=(None,), raises=array_raise_conditions.PLACE,
 )
 kinked(argpartition, Kink(IN_ORDER, ties_at_places))
 

@@ -130,7 +130,7 @@ def _are_one_number(a, b) -> bool | None:
            for x in (a, b) if isinstance(x, Value) and x.op is not None and x.op.name == "equal"]
     if len(ops) < 2 or ops[0].inputs[0] is not ops[1].inputs[0]:
         return None
-    known = [_known(op.inputs[1]) for op in ops]
+    known = [constant_of(op.inputs[1]) for op in ops]
     return None if None in known else known[0] == known[1]
 
 
@@ -162,34 +162,35 @@ def all_of(*conditions):
 # ------------------------------------------------------------------------------------ of one number
 
 
-def _dtype(x: Value) -> str:
+def dtype_or_float(x: Value) -> str:
+    """The dtype of `x`; that of Python's floats where it is not known."""
     return getattr(x.type, "dtype", None) or "float64"
 
 
 def is_integral(x: Value) -> bool:
     """Whether the type of `x` is integer or boolean."""
-    return _dtype(x).startswith(("int", "uint", "bool"))
+    return dtype_or_float(x).startswith(("int", "uint", "bool"))
 
 
 def is_complex(x: Value) -> bool:
     """Whether the type of `x` is complex."""
-    return _dtype(x).startswith("complex")
+    return dtype_or_float(x).startswith("complex")
 
 
-def _known(x: Value):
+def constant_of(x: Value):
     """The constant `x`, or None."""
     return x.constant if type(x.constant) in (bool, int, float) else None
 
 
 def equals(x: Value, number):
     """Whether x equals this constant."""
-    known = _known(x)
+    known = constant_of(x)
     return known == number if known is not None else OPERATORS["equal"](x, value(number))
 
 
 def differs(x: Value, number):
     """Whether x differs from this constant."""
-    known = _known(x)
+    known = constant_of(x)
     return known != number if known is not None else OPERATORS["not_equal"](x, value(number))
 
 
@@ -202,19 +203,19 @@ def is_zero(x: Value):
 
 def is_less(x: Value, bound):
     """Whether x < bound."""
-    known = _known(x)
+    known = constant_of(x)
     return known < bound if known is not None else OPERATORS["less"](x, value(bound))
 
 
 def is_at_most(x: Value, bound):
     """Whether x <= bound."""
-    known = _known(x)
+    known = constant_of(x)
     return known <= bound if known is not None else OPERATORS["less_equal"](x, value(bound))
 
 
 def is_more(x: Value, bound):
     """Whether x > bound."""
-    known = _known(x)
+    known = constant_of(x)
     return known > bound if known is not None else OPERATORS["greater"](x, value(bound))
 
 
@@ -260,7 +261,7 @@ def is_far_beyond(bound: float) -> Callable:
 
 def is_whole(x: Value):
     """Whether x is a whole number."""
-    known = _known(x)
+    known = constant_of(x)
     if is_integral(x):
         return True
     if known is not None:
@@ -274,7 +275,7 @@ def has_no_word(x: Value):
     """
     if is_integral(x):
         return None
-    known = _known(x)
+    known = constant_of(x)
     if known is not None:
         return not abs(known) < 2.0**63 or None
     return negated(is_less(RECORDS["abs_"](x), 2.0**63))
@@ -388,13 +389,13 @@ def divides_by_zero(a: Value, b: Value):
     if is_complex(b):
         return both(equals(a, 0), either(is_less(_real(b), 0), negated(equals(_imag(b), 0))))
     below = is_less(b, 0)
-    if not is_integral(b) and _known(b) is None and not is_complex(a):
+    if not is_integral(b) and constant_of(b) is None and not is_complex(a):
         below = both(below, is_more(b, -math.inf))
     return None if below in (None, False) else both(equals(a, 0), below)
 
 
 def _power_overflows(a: Value, b: Value):
-    if is_integral(a) and is_integral(b) and (_known(b) is None or _known(b) >= 0):
+    if is_integral(a) and is_integral(b) and (constant_of(b) is None or constant_of(b) >= 0):
         return None  # Python's integers do not overflow
     if _is_tame_power(a, b):
         return None
@@ -403,7 +404,7 @@ def _power_overflows(a: Value, b: Value):
 
 def _is_tame_power(a: Value, b: Value) -> bool:
     """Whether no finite base overflows with this exponent."""
-    exponent, base = _known(b), _known(a)
+    exponent, base = constant_of(b), constant_of(a)
     # infinite operands do not overflow
     tame = base is not None and (base in (0, 1, -1) or not math.isfinite(base))
     return not is_complex(a) and (exponent is not None and -0.95 < exponent <= 1 or tame)
@@ -416,7 +417,7 @@ def _leaves_known_power(a: Value, b: Value):
     Rounding makes bounds a little too narrow, and infinity is out of bounds: then Python is asked
     in vain, and returns the result.
     """
-    exponent, base = _known(b), _known(a)
+    exponent, base = constant_of(b), constant_of(a)
     if any(map(is_complex, (a, b))) or is_integral(a) and is_integral(b):
         return None
     if exponent is not None and math.isfinite(exponent):
@@ -447,7 +448,7 @@ def _has_no_power(y: Value, a: Value, b: Value):
     """Whether Python's a ** b differs from native code's y: it raises, or returns a complex number
     or a long integer.
     """
-    exponent, base = _known(b), _known(a)
+    exponent, base = constant_of(b), constant_of(a)
     if is_complex(y) or is_complex(a) or is_complex(b):
         return either(has_overflown(y, a, b), divides_by_zero(a, b) if is_complex(b) else None)
     if is_integral(a) and is_integral(b):
@@ -588,251 +589,8 @@ ABSOLUTE = (Raises(OverflowError, lambda z: _overflows("abs_", z) if is_complex(
                    tries=True),)
 ROUND = (Raises(OverflowError,  # native code calls Python for it
                 lambda x, n: None
-                    if (_known(n) or 0) >= 0 and _known(n) is not None or is_integral(x)
+                    if (constant_of(n) or 0) >= 0 and constant_of(n) is not None or is_integral(x)
                     else _overflows("round", x, n), (1.7e308, -308), natively=False, tries=True),)
 # arrays have none
 TRUTH = (Raises(ValueError,
                 lambda *xs: None if all(isinstance(x.type, Scalar) for x in xs) else True),)
-
-
-# ------------------------------------------------------------------------------ of arrays and lists
-
-
-def extent(x: Value, axis: int) -> Value:
-    """The length of one axis of x."""
-    return RECORDS["length"](x, axis=axis)
-
-
-def unlike(n: Value, m: Value):
-    """Whether two lengths differ."""
-    if n is m or _known(n) is not None and _known(n) == _known(m):
-        return None
-    known = n if _known(n) is not None else m
-    return (differs(m if known is n else n, known.constant) if _known(known) is not None
-            else OPERATORS["not_equal"](n, m))
-
-
-def do_not_agree(n: Value, m: Value, broadcasts: bool | str):
-    """Whether axes of these lengths do not match; with `broadcasts` one may be 1, or the second."""
-    return all_of(unlike(n, m), *(differs(x, 1) for x in (n, m)
-                                  if broadcasts and (x is m or broadcasts != "second")))
-
-
-def is_negative_count(n: Value):
-    """Whether the count n is negative."""
-    return is_less(n, 0) if isinstance(n.type, Scalar) else None
-
-
-def any_is_negative(*counts: Value, **attrs):
-    """Whether one of the counts is negative."""
-    found = None
-    for n in counts:
-        found = either(found, is_negative_count(n))
-    return found
-
-
-def is_empty(x: Value, *, axis, keepdims: bool):
-    """Whether x is empty along `axis`, so that its extreme is undefined."""
-    if not isinstance(x.type, Array):
-        return None
-    axes = range(x.type.rank) if axis is None else (axis,) if isinstance(axis, int) else axis
-    found = None
-    for k in axes:
-        found = either(found, equals(extent(x, k % x.type.rank), 0))
-    return found
-
-
-def fills_not(x: Value, *sizes: Value):
-    """Whether the size of x does not match this shape; -1 stands for the remaining length."""
-    if not isinstance(x.type, Array):
-        return None
-    whole, part, is_open = RECORDS["size"](x), value(1), False
-    for n in sizes:
-        if _known(n) == -1:
-            is_open = True
-        else:
-            part = part * n
-    if not is_open:
-        return unlike(whole, part)
-    rest = both(is_more(part, 0),
-                differs(OPERATORS["remainder"](whole, RECORDS["max_"](part, value(1))), 0))
-    return either(is_at_most(part, 0), rest) if _known(part) != 1 else None
-
-
-def steps_by_zero(x: Value, *operands: Value, pattern: tuple):
-    """Whether a slice of x has step 0."""
-    rest, found = list(operands), None
-    for p in pattern:
-        if not isinstance(p, str):
-            continue
-        here, rest = rest[:p.count("x")], rest[p.count("x"):]
-        if p == "i":
-            rest = (here + rest)[1:]
-        elif len(p) == 3 and p[2] == "x":
-            found = either(found, equals(here[-1], 0))
-    return found
-
-
-def fits_not(x: Value, v: Value, *operands: Value, pattern: tuple):
-    """Whether v does not broadcast to the slices of x that are written; whole axes are known to
-    agree.
-    """
-    if (not isinstance(v.type, Array) or not isinstance(x.type, Array)
-        or not any(isinstance(p, str) and p != "i" and p != "..." for p in pattern)
-        or not all(p is None or p is ... or isinstance(p, str) for p in pattern)):
-        return None
-    place, found = RECORDS["getitem"](x, *operands, pattern=pattern), None
-    if not isinstance(place.type, Array) or place.type.rank < v.type.rank:
-        return None
-    for k in range(1, v.type.rank + 1):
-        if v.type.dims[-k] not in (1, place.type.dims[-k]):
-            n, m = extent(v, v.type.rank - k), extent(place, place.type.rank - k)
-            found = either(found, both(unlike(n, m), differs(n, 1)))
-    return found
-
-
-def is_not_finite_somewhere(a: Value, *_, **attrs):
-    """Whether a matrix contains infinities or NaN."""
-    if not isinstance(a.type, Array) or not str(a.type.dtype).startswith(("float", "complex")):
-        return None
-    return RECORDS["not_"](RECORDS["all"](OPERATORS["isfinite"](a), axis=None, keepdims=False))
-
-
-def _any(x):
-    """Whether any element of a boolean array is true; a boolean as it is."""
-    return (RECORDS["any"](x, axis=None, keepdims=False)
-            if isinstance(x, Value) and isinstance(x.type, Array) else x)
-
-
-def indexed_outside(x: Value, *operands: Value, pattern: tuple):
-    """Whether an index array is out of bounds of x, or a mask has another length."""
-    rest, axis, found = list(operands), 0, None
-    if not isinstance(x.type, Array):
-        return None
-    for p in pattern:
-        if p is ... or axis >= x.type.rank:
-            return found
-        if p is None:
-            continue
-        if p != "i":
-            del rest[:p.count("x")]
-            axis += 1
-            continue
-        index = rest.pop(0)
-        if not isinstance(index.type, Array):
-            axis += 1
-        elif _dtype(index) == "bool":
-            for k in range(index.type.rank):
-                if axis + k < x.type.rank and index.type.dims[k] != x.type.dims[axis + k]:
-                    found = either(found, unlike(extent(x, axis + k), extent(index, k)))
-            axis += index.type.rank
-        else:
-            count = extent(x, axis)
-            found = either(found, _any(OPERATORS["bitwise_or"](index < -count, index >= count)))
-            axis += 1
-    return found
-
-
-def number_outside(x: Value, *operands: Value, pattern: tuple):
-    """Whether an index that is a number is out of bounds of x."""
-    rest, axis, found = list(operands), 0, None
-    for p in pattern if isinstance(x.type, Array) else ():
-        if p is ... or axis >= x.type.rank:
-            break
-        if p is None:
-            continue
-        if p != "i":
-            del rest[:p.count("x")]
-        elif isinstance((index := rest.pop(0)).type, Array):
-            break
-        elif _dtype(index) != "bool":
-            count = extent(x, axis)
-            found = either(found, either(index < -count, index >= count))
-        axis += 1
-    return found
-
-
-def number_written_outside(x: Value, v: Value, *operands: Value, pattern: tuple):
-    """The same for x[...] = v."""
-    return number_outside(x, *operands, pattern=pattern)
-
-
-def written_outside(x: Value, v: Value, *operands: Value, pattern: tuple):
-    """The same for x[...] = v."""
-    return indexed_outside(x, *operands, pattern=pattern)
-
-
-def is_outside(xs: Value, i: Value):
-    """Whether the index of xs[i] is out of range."""
-    n = RECORDS["tape_len"](xs)
-    return either(is_less(i, -n) if _known(i) is None or _known(i) < 0 else None,
-                  OPERATORS["greater_equal"](i, n))
-
-
-def has_no_items(xs: Value, *_):
-    """Whether a list is empty."""
-    return equals(RECORDS["tape_len"](xs), 0)
-
-
-def is_missing(xs: Value, x: Value):
-    """Whether a list does not contain x."""
-    return equals(RECORDS["list_count"](xs, x), 0)
-
-
-COUNTS = (Raises(ValueError, any_is_negative, (-1,)),)
-COUNTS_AFTER_ONE = (Raises(ValueError, any_is_negative, (0.0, -1), operands=slice(1, None)),)
-COUNTS_AFTER_TWO = (Raises(ValueError, any_is_negative, (0.0, 1.0, -1), operands=slice(2, None)),)
-EXTREME = (Raises(ValueError, is_empty, (np.zeros(0),), natively=False),)
-RESHAPE = (Raises(ValueError, fills_not, (np.zeros(3), 2), natively=False),)
-def deleted_outside(x: Value, places: Value, *, axis: int | None):
-    """Whether an index at which np.delete removes something is out of bounds."""
-    return None if _dtype(places) == "bool" else _out_of(places, extent(x, axis or 0))
-
-
-def inserted_outside(x: Value, place: Value, *_):
-    """Whether the index at which np.insert puts something is out of bounds; it may be the end."""
-    count = extent(x, 0)
-    return either(place < -count, place > count)
-
-
-def placed_outside(x: Value, *, kth, axis: int):
-    """Whether there is no place `kth`, or one of them, on an axis."""
-    count, found = extent(x, axis), None
-    for k in kth if isinstance(kth, tuple) else (kth,):
-        found = either(found, _out_of(value(k), count))
-    return found
-
-
-def _out_of(index: Value, count: Value):
-    return either(_any(index < -count), _any(index >= count))
-
-
-def any_below_zero(x: Value, *_):
-    """Whether an element of an array of integers is negative."""
-    return _any(x < 0)
-
-
-def one_is_empty(a: Value, v: Value):
-    """Whether one of two vectors has no elements."""
-    return either(equals(extent(a, 0), 0), equals(extent(v, 0), 0))
-
-
-DELETE = (Raises(IndexError, deleted_outside, natively=False),)
-INSERT = (Raises(IndexError, inserted_outside, natively=False),)
-PLACE = (Raises(ValueError, placed_outside, natively=False),)
-COUNT_NUMBERS = (Raises(ValueError, any_below_zero, natively=False),)
-OF_SOME = (Raises(ValueError, one_is_empty, natively=False),)
-READ = (Raises(IndexError, indexed_outside, natively=False),
-        Raises(IndexError, number_outside, natively=False, in_brackets=False),
-        Raises(ValueError, steps_by_zero, natively=False))
-WRITE = (Raises(IndexError, written_outside, natively=False),
-         Raises(IndexError, number_written_outside, natively=False, in_brackets=False),
-         Raises(ValueError,
-                lambda x, v, *operands, pattern: steps_by_zero(x, *operands, pattern=pattern),
-                natively=False), Raises(ValueError, fits_not, natively=False))
-RANGE = (Raises(ZeroDivisionError, is_zero, (0, 1, 0), operands=(2,)),)
-POP_LAST = (Raises(IndexError, has_no_items, ([],), natively=False),)
-POP = (Raises(IndexError, has_no_items, ([], 0), natively=False),
-       Raises(IndexError, is_outside, ([0], 3), natively=False))
-FIND = (Raises(ValueError, is_missing, ([], 0), natively=False),)
-EXTREME_OF_LIST = (Raises(ValueError, has_no_items, ([],), natively=False),)

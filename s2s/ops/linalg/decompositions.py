@@ -40,10 +40,11 @@ from ..arrays.norms import zero_or_quotient
 from ..arrays.products import check_inner, matmul, matrix_transposed, product_dtype
 from ..arrays.reduce import as_array, is_complex, sum_record
 from ..arrays.selection import diagonal, tril
+from ..core.array_raise_conditions import is_not_finite_somewhere
 from ..core.elementwise import conjugate, equal, where
 from ..core.elementwise import real as real_part
 from ..core.kinks import Kink, kinked
-from ..core.raise_conditions import Raises, is_not_finite_somewhere
+from ..core.raise_conditions import Raises
 from ..core.record import define, dtype_of, numpy_function, rank, static, value
 from ..core.shape import length, shaped_like
 from .coinciding_values import coincide, over_gaps, real_of, rounding_error, zero_if_rounding

@@ -25,11 +25,12 @@ from ..arrays.create import arange, eye
 from ..arrays.products import matmul, matrix_transposed
 from ..arrays.reduce import argmax_record, sum_record
 from ..arrays.selection import diagonal
+from ..core.array_raise_conditions import is_not_finite_somewhere
 from ..core.cast import as_dtype
 from ..core.chain_rule import like_operand
 from ..core.elementwise import absolute, conjugate, equal, imag, real, where
 from ..core.kinks import Kink, kinked
-from ..core.raise_conditions import Raises, is_not_finite_somewhere
+from ..core.raise_conditions import Raises
 from ..core.record import define, dtype_of, numpy_function, value
 from ..core.shape import length
 from .coinciding_values import coincide, over_gaps

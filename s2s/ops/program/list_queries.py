@@ -12,7 +12,7 @@ import ast
 import numpy as np
 
 from ...ir.types import BOOL, INT, List, Scalar
-from ..core import raise_conditions
+from ..core import array_raise_conditions
 from ..core.control import item_type, tape_pop
 from ..core.dependence_rules import anything
 from ..core.kinks import COMPARED, Kink, kinked
@@ -28,7 +28,7 @@ def _extreme(name: str, function) -> Record:
         infer=lambda xs: item_type(xs.type),
         syntax=lambda xs: call_syntax(function.__name__, xs),
         differentiated_as=lambda y, xs: (list_get, (xs, list_index(xs, y)), {}),
-        raises=raise_conditions.EXTREME_OF_LIST,
+        raises=array_raise_conditions.EXTREME_OF_LIST,
         depends=anything,
     )
 
@@ -67,9 +67,9 @@ def _question(name: str) -> Record:
 list_index, list_count = _question("index"), _question("count")
 for _each in (list_index, list_count):
     kinked(_each, Kink(COMPARED, lambda y, xs, x: x in xs))
-list_index.raises, list_pop_at.raises, tape_pop.raises = (raise_conditions.FIND,
-                                                          raise_conditions.POP,
-                                                          raise_conditions.POP_LAST)
+list_index.raises, list_pop_at.raises, tape_pop.raises = (array_raise_conditions.FIND,
+                                                          array_raise_conditions.POP,
+                                                          array_raise_conditions.POP_LAST)
 
 
 def sorting_order(keys, reverse):
