@@ -42,6 +42,7 @@ from .transform.cleanup.licm import licm_of_values
 from .transform.cleanup.merge_branches import merge_branches
 from .transform.cleanup.share_callees import share_callees
 from .transform.cleanup.simplify import simplify
+from .transform.cleanup.sink_stores import sink_stores
 from .transform.cleanup.split_aggregates import split_aggregates
 from .transform.cleanup.strong_products import lower_strong_products
 from .transform.cleanup.tables import FINISH, PREPARE
@@ -161,7 +162,7 @@ def finish(function: Function) -> Function:
     another's result unchanged.
     """
     run_on_callees(FINISH, function)
-    found = clone(function) if function.is_finished else run(FINISH, function)
+    found = clone(function) if function.is_finished else sink_stores(run(FINISH, function))
     found.is_finished = True
     return found
 

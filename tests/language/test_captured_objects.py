@@ -322,7 +322,14 @@ def writes_rows_by_index(rows, x):
     return s
 
 
+def scales_rows(rows, x):
+    for r in rows:
+        r *= x
+    return rows[1].sum() * rows[3][0]
+
+
 RIGHT = [
+    scales_rows,
     reads_items_of_lists_by_index,
     scales_attributes,
     updates_attributes_in_place,
@@ -395,3 +402,35 @@ def test_what_cannot_be_followed_is_refused(f):
     g, _, _ = of_captured(f)
     with pytest.raises(s2s.S2SError, match="Instead"):
         s2s.value_and_grad(g)(0.7)
+
+
+@pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.compile)])
+def test_derivatives_read_what_a_captured_array_was(jit):
+    weights = np.array([0.1, 0.3, 0.5])
+
+    def f(x):
+        nonlocal weights
+        weights *= x
+        return np.sum(weights * weights)
+
+    through = s2s.jit if jit else lambda g: g
+    x = np.array([1.0, 2.0, 3.0])
+    for transform, expected in [
+            (s2s.grad, [0.02, 0.36, 1.5]), (s2s.value_and_grad, [0.02, 0.36, 1.5])]:
+        weights[:] = [0.1, 0.3, 0.5]
+        found = through(transform(f))(x)
+        np.testing.assert_allclose(found if transform is s2s.grad else found[1], expected)
+        np.testing.assert_allclose(weights, [0.1, 0.6, 1.5])
+
+
+def test_a_derivative_that_is_the_captured_array_is_a_copy():
+    weights = np.array([0.1, 0.3, 0.5])
+
+    def f(x):
+        nonlocal weights
+        weights *= x
+        return weights.sum()
+
+    found = s2s.grad(f)(np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(found, [0.1, 0.3, 0.5])
+    np.testing.assert_allclose(weights, [0.1, 0.6, 1.5])
