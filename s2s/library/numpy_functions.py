@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .declarations import implements
-from .questions import is_known, may_be_empty
+from .questions import is_known, kind_of, may_be_empty
 
 
 @implements(method="outer", arrays="a b", ranks="b")
@@ -523,9 +523,8 @@ def difference_of_polynomials(a1, a2):
     """np.polysub, as a sum with the negative, which has to have the dtype of the result where it
     wraps.
     """
-    dtype = np.asarray(a2).dtype
-    if dtype.kind in "bu":
-        a2 = np.asarray(a2, np.result_type(np.asarray(a1).dtype, dtype))
+    if kind_of(a2) in ("b", "u") and kind_of(a1) != "":
+        a2 = np.asarray(a2, np.result_type(np.asarray(a1).dtype, np.asarray(a2).dtype))
     return sum_of_polynomials(a1, np.negative(a2))
 
 
@@ -761,8 +760,7 @@ def piecewise(x, condlist, funclist):
 
 
 @implements(np.vectorize, static="otypes excluded signature")
-def vectorize(pyfunc=np._NoValue, otypes=None, doc=None, excluded=None, cache=False,
-              signature=None):
+def vectorize(pyfunc=None, otypes=None, doc=None, excluded=None, cache=False, signature=None):
     """np.vectorize: a loop over elements.
 
     NumPy gives all results the dtype of the first; here it is that of all of them, and where they
@@ -784,7 +782,7 @@ def vectorize(pyfunc=np._NoValue, otypes=None, doc=None, excluded=None, cache=Fa
 
         return vectorized
 
-    return of if pyfunc is np._NoValue else of(pyfunc)
+    return of if pyfunc is None else of(pyfunc)
 
 
 def of_each(function, *args):
@@ -966,7 +964,7 @@ def linalg_diagonal(x, /, *, offset=0):
 @implements(np.linalg.norm, arrays="x", static="ord axis keepdims")
 def norm(x, ord=None, axis=None, keepdims=False):
     """np.linalg.norm, whose op does all but some norms of matrices."""
-    if np.asarray(x).dtype.kind in "biu":
+    if kind_of(x) in ("b", "i", "u"):
         x = np.asarray(x, np.float64)
     pair = isinstance(axis, (tuple, list)) and len(axis) == 2
     if (ord not in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf) or not is_known(np.ndim(x))

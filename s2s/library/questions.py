@@ -14,6 +14,13 @@ def may_be_empty(x, axis=0):
     return np.size(x) == 0 if axis is None else np.shape(x)[axis] == 0
 
 
+def kind_of(x):
+    """Return the kind of the dtype, "f" of floats, or "" where it is not known when code is
+    generated.
+    """
+    return np.asarray(x).dtype.kind
+
+
 def is_known(x):
     """Test whether a number is known when code is generated."""
     return True

@@ -55,6 +55,9 @@ FUNCTIONS = {
         + np.sum(np.minimum.accumulate(np.sin(M * x), axis=1) ** 2 * A)
         + np.sum(np.add.accumulate(M * x, axis=-1) ** 2)
     ),
+    "vectorize of a function in the program": lambda x: np.sum(
+        np.vectorize(lambda a, b: a * b if a > 0.5 else b)(A * x, x) ** 2
+    ),
     "polyval": lambda x: np.sum(np.polyval([1.0, x, 2.0], A * x)),
     "polyval of a number": lambda x: np.polyval([x, 3.0, 2.0, 1.0], x),
     "rising": lambda x: np.sum(np.polynomial.polynomial.polyval(A * x, [1.0, x, 2.0])),
@@ -437,6 +440,25 @@ def test_derivatives(name):
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled(name):
     check_compiled(FUNCTIONS[name])
+
+
+WIDTHS = {0: 1, -1: (0, 2)}
+
+
+def test_widths_of_axes_come_from_a_captured_dict():
+    def f(x):
+        return np.sum(np.pad(M * x, WIDTHS, constant_values=3.0) ** 2)
+
+    assert s2s.value_and_grad(f)(0.7) == (f(0.7), pytest.approx(2 * 0.7 * np.sum(M**2)))
+
+
+def test_norms_need_no_types_before_a_call():
+    for f in (
+        lambda x: np.linalg.norm(x),
+        lambda x: np.einsum(x, [0], x, [0]),
+        lambda x: np.sum(np.r_[x, x]),
+    ):
+        assert "def" in s2s.grad(f).source
 
 
 def test_norms_of_zeros_have_a_slope():

@@ -33,7 +33,8 @@ from ..values.objects import class_of, found_in
 UNSET = object()  # the default is missing
 OF_NUMBERS = {"int64": int, "float64": float, "complex128": complex}
 NUMBERS = (np.ndarray, float, int)  # candidate classes where nothing is known
-ALL_NUMBERS = (*NUMBERS, bool, complex, *{kind for kind in np.sctypeDict.values()})
+ALL_NUMBERS = (*NUMBERS, bool, complex, *{kind for kind in np.sctypeDict.values()
+                                          if issubclass(kind, (np.number, np.bool_))})
 
 
 def classes_of(frame: Frame, binding) -> tuple[type, ...] | None:

@@ -596,12 +596,13 @@ def _with_static_options(frame: Frame, rule: Callable, values: list, named: dict
 
 
 def _substitute(x, old: Value, new: Value):
-    """`x` with `old` replaced by `new`, also inside a tuple."""
+    """`x` with `old` replaced by `new`, also inside tuples."""
     if x is old:
         return new
-    if (isinstance(x, Value) and x.op is not None and x.op.name == "tuple"
-        and any(item is old for item in x.op.inputs)):
-        return RECORDS["tuple"](*(_substitute(item, old, new) for item in x.op.inputs))
+    if isinstance(x, Value) and x.op is not None and x.op.name == "tuple":
+        items = [_substitute(item, old, new) for item in x.op.inputs]
+        if any(a is not b for a, b in zip(items, x.op.inputs)):
+            return RECORDS["tuple"](*items)
     return x
 
 

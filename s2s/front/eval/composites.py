@@ -122,6 +122,11 @@ def _may_be_empty(frame: Frame, node, x, axis=0) -> bool:
     return any(n == 0 if isinstance(n, int) else n.least == 0 for n in dims)
 
 
+def _kind(frame: Frame, node, x) -> str:
+    dtype = dtype_of(frame.value(as_array(frame, node, x)).type)
+    return np.dtype(dtype).kind if dtype is not None else ""
+
+
 def _is_known(frame: Frame, node, x) -> bool:
     return frame.is_static(x)
 
@@ -141,4 +146,5 @@ def _entries(declared: Declaration) -> Iterator[tuple[object, Callable]]:
 BUILTINS.declared, BUILTINS.entries = DECLARED, _entries
 # SciPy's are declared once it has been imported, since they import it themselves
 BUILTINS.declaring["scipy"] = "s2s.library.scipy_functions"
-BUILTINS.update({questions.may_be_empty: _may_be_empty, questions.is_known: _is_known})
+BUILTINS.update({questions.may_be_empty: _may_be_empty, questions.kind_of: _kind,
+                 questions.is_known: _is_known})
