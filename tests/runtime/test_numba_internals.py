@@ -55,6 +55,7 @@ def private_imports(tree: ast.Module) -> Iterator[str]:
             case ast.Constant(str(text)) if (
                 re.fullmatch(r"(numba|llvmlite)(\.\w+)+(:\w+)?", text)
                 and text not in PUBLIC
+                and PUBLIC.get(text.partition(":")[0], ()) is not None
                 and text != OURS
             ):
                 yield text
