@@ -1004,9 +1004,10 @@ def chain(arrays):
         raise NotImplementedError("s2s: np.linalg.multi_dot of fewer than two matrices, or of a "
                                   "list of run-time length: write the products with @")
     arrays = [np.asarray(x) for x in arrays]
-    if len(arrays) == 3 and all([np.ndim(x) == 2 for x in arrays]):
+    ranks = [np.ndim(x) if is_known(np.ndim(x)) else -1 for x in arrays]
+    if len(arrays) == 3 and all([rank == 2 for rank in ranks]):
         return chain_of_three(*arrays)
-    if np.ndim(arrays[-1]) == 1 and np.ndim(arrays[0]) != 1:  # the side of a vector
+    if ranks[-1] == 1 and ranks[0] != 1:  # the side of a vector
         _product = arrays[-1]
         for x in arrays[-2::-1]:
             _product = np.dot(x, _product)

@@ -457,6 +457,7 @@ def test_norms_need_no_types_before_a_call():
         lambda x: np.linalg.norm(x),
         lambda x: np.einsum(x, [0], x, [0]),
         lambda x: np.sum(np.r_[x, x]),
+        lambda x: np.linalg.multi_dot([x, x, x, x]),
     ):
         assert "def" in s2s.grad(f).source
 
