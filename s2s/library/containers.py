@@ -259,5 +259,9 @@ class Tally(Keyed):
     def __getitem__(self, key):
         return self._values[self._keys.index(key)] if key in self._keys else 0
 
+    def most_common(self, n=None):
+        found = sorted(self.items(), key=lambda item: item[1], reverse=True)
+        return found if n is None else found[:n]
+
 
 STANDS_FOR = {Set: set, Deque: deque, Keyed: dict, Tally: Counter}  # their names in a program

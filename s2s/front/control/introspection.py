@@ -29,6 +29,7 @@ from ..syntax.captures import Fixed, Member
 from ..syntax.dependencies import Present, note_dependency
 from ..values.lists import is_list, is_tuple, kinds_of_list
 from ..values.objects import class_of, found_in
+from ..values.strings import words_of
 
 UNSET = object()  # the default is missing
 OF_NUMBERS = {"int64": int, "float64": float, "complex128": complex}
@@ -49,7 +50,7 @@ def classes_of(frame: Frame, binding) -> tuple[type, ...] | None:
         case Object():
             return (type(binding.content),)
         case Text():
-            return (str,)
+            return tuple(dict.fromkeys(map(type, words_of(binding) or ("",))))
         case Generator():
             return (types.GeneratorType,)
         case FunctionValue():

@@ -47,6 +47,7 @@ from ..values.strings import (
     code_of,
     common_words,
     conditional_text,
+    is_member,
     is_word,
     with_conditions,
     word,
@@ -229,6 +230,8 @@ class Join:
         # reads test whether it is bound first
         if (a is None or b is None) and (a is UNBOUND or b is UNBOUND):
             return lambda outputs: None
+        if (a is None) is not (b is None) and words_of(b if a is None else a) is not None:
+            return self._words(a, b, name)
         if isinstance(a, Maybe) or isinstance(b, Maybe) or (a is None) is not (b is None):
             return self.maybe(a, b, name)
         for join in (self._sequences, self._objects, self._mutables, self._constants, self._texts,
@@ -339,13 +342,9 @@ class Join:
             number = self._pair(*(self._leaf(x, side) if blank[side] else code_of(x, words)
                                   for side, x in enumerate((a, b))), name)
             return lambda outputs: word(outputs[number], words)
-        if (is_word(a) or is_word(b)) and (words := common_words(a, b)) is not None:
-            codes = []
-            for arm, x in zip(self.arms, (a, b)):
-                with Builder(arm):
-                    codes.append(code_of(x, words))
-            code = self._pair(*codes, name)
-            return lambda outputs: word(outputs[code], words)
+        if ((is_word(a) or is_word(b) or is_member(a) or is_member(b))
+                and (place := self._words(a, b, name)) is not None):
+            return place
         flags = choices(a), choices(b)
         if None not in flags:
             first, second = ([self._pair(*pair, name) for pair in pairs] for pairs in (
@@ -358,6 +357,17 @@ class Join:
             first, second = self._escaping_text(a, 0), self._escaping_text(b, 1)
             return lambda outputs: conditional_text(self.condition, first(outputs), second(outputs))
         return None
+
+    def _words(self, a, b, name: str) -> Callable | None:
+        words = common_words(a, b)
+        if words is None:
+            return None
+        codes = []
+        for arm, x in zip(self.arms, (a, b)):
+            with Builder(arm):
+                codes.append(code_of(x, words))
+        code = self._pair(*codes, name)
+        return lambda outputs: word(outputs[code], words)
 
     def _numbers(self, a, b, name: str) -> Callable | None:
         if not (_is_number(a) and _is_number(b)):

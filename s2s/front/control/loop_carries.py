@@ -43,7 +43,7 @@ from ..values.dicts import unlike_keys
 from ..values.exceptions import in_flight
 from ..values.lists import as_list, is_list
 from ..values.maybe_unbound import is_bound
-from ..values.strings import code_of, word, words_of
+from ..values.strings import code_of, word, words_of, words_or_none
 from .join import NUMBERS, describe, is_function, may_be_none
 from .one_of import Entered, OneOf, one_of, one_of_itself
 
@@ -492,7 +492,7 @@ def _yielded(frame: Frame, binding, end, carried: LoopCarries, name: str) -> lis
                 f"and {describe(end)} after a trip", None, "keep its length and kind the same")
         return [y for a, b in zip(binding, end) for y in _yielded(frame, a, b, carried, name)]
     if isinstance(binding, CarriedWord):
-        if words_of(end) is None:
+        if words_or_none(end) is None:
             raise UnstableCarry(
                 f"{_called(name)} is a string before the loop and something else after a trip",
                 None, "keep its kind the same")
@@ -558,7 +558,8 @@ def with_maybes(frame: Frame, binding, end):
     if binding is UNBOUND and end is None:
         return None
     if (isinstance(binding, CarriedWord)
-            or words_of(binding) is not None and end is not binding and end != binding):
+            or words_of(end if binding is None else binding) is not None
+            and end is not binding and end != binding):
         return _with_words(binding, end)
     if (isinstance(binding, Maybe) or isinstance(end, Maybe)
         or (binding is None) is not (end is None)):
@@ -592,8 +593,8 @@ class CarriedWord:
 
 def _with_words(binding, end):
     start, known = ((binding.start, binding.words) if isinstance(binding, CarriedWord) else
-                    (binding, words_of(binding)))
-    found = words_of(end)
+                    (binding, words_or_none(binding)))
+    found = words_or_none(end)
     if found is None:
         return binding
     words = tuple(dict.fromkeys((*known, *found)))

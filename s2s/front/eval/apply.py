@@ -112,6 +112,7 @@ KNOWN_NOW = {
 }
 ABOUT_OBJECTS = (len, iter, next, id, setattr)  # these need no members
 
+OF_WORDS = (len, ord, int, float)
 SPECIAL = {
     abs: "__abs__",
     float: "__float__",
@@ -240,7 +241,12 @@ def _without_optional(frame: Frame, function, args: list, keywords: dict, node: 
 
 
 def _apply_special(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
-    """A call that Python makes of a special method of an object's class; NOTHING for others."""
+    """A call that Python makes of a special method of an object's class, or of a builtin that tells
+    something of each word; NOTHING for others.
+    """
+    if function in OF_WORDS and len(args) == 1 and isinstance(args[0], Text):
+        found = by_word(frame, function, *args)
+        return NOTHING if found is UNKNOWN else found
     if (hasattr(type(getattr(function, "__self__", None)), "apply_in")
         and not hasattr(function, "apply_in")):
         return function(*args, **keywords)  # a rule given to a function defined inside the program

@@ -88,9 +88,10 @@ from ..values.objects import write as write_attribute
 from ..values.overloads import NOTHING, apply_in_place_operator, call_special
 from ..values.python_operators import BINARY, SYMBOLS
 from ..values.raise_guards import guard_list_index, guarding
-from ..values.strings import format_fstring, words_of
+from ..values.strings import format_fstring, is_member, words_of
 from ..values.subscript import put, take, unpack
 from ..values.unwrap import demand
+from ..values.words import UNKNOWN, by_word
 from .apply import apply, apply_method, in_place, local_signature
 from .call_by_index import choice_at, choices_in
 from .operators import binary, compare, decide, negation, truth, unary
@@ -559,10 +560,9 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
     if isinstance(base, Value) and isinstance(base.type, Draws):
         return Intrinsic(lambda frame, node, *args, **keywords: apply_method(
             frame, base, name, args, keywords, node))
-    if isinstance(base, Text) and (words_of(base) is None or not hasattr(str, name)):
-        raise frame.refuse(f"the attribute {name} of a text", node,
-                           "print it or raise it, and nothing else")
-    if isinstance(base, Text) or name in _methods_of(frame, base):
+    if isinstance(base, Text):
+        return _of_text(frame, base, name, node)
+    if name in _methods_of(frame, base):
         return Intrinsic(
             lambda frame, node, *args, **keywords: apply_method(
                 frame, base, name, list(args), keywords, node), (base,))
@@ -604,6 +604,21 @@ def _of_module(frame: Frame, module: types.ModuleType, name: str, node: gast.AST
         return content
     return frame.attribute_of(Object(module, Fixed(module),
                                      module.__name__.rpartition(".")[2]), name)
+
+
+def _of_text(frame: Frame, base: Text, name: str, node: gast.AST):
+    """`base.name`, of a string or a member of an enum that a run chooses."""
+    words = words_of(base)
+    if words is not None and all(map(is_member, words)):
+        found = by_word(frame, lambda member: getattr(member, name), base)
+        if found is not UNKNOWN:
+            return found
+    elif words is not None and hasattr(str, name):
+        return Intrinsic(
+            lambda frame, node, *args, **keywords: apply_method(
+                frame, base, name, list(args), keywords, node), (base,))
+    raise frame.refuse(f"the attribute {name} of a text", node,
+                       "print it or raise it, and nothing else")
 
 
 def make_local(frame: Frame, node: gast.FunctionDef | gast.Lambda) -> Local:

@@ -46,7 +46,7 @@ from ..values.overloads import (
 )
 from ..values.python_operators import BINARY, COMPARE, OPERATOR_METHODS, UNARY
 from ..values.raise_guards import guard_known, guarding
-from ..values.strings import is_equal
+from ..values.strings import is_equal, is_member, words_or_none
 from ..values.strings import operator as text_operator
 from ..values.unwrap import demand
 from ..values.words import UNKNOWN, by_word
@@ -193,6 +193,9 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
                 return truth(frame, found, node)
         return value(True)
     if isinstance(binding, Text):
+        found = by_word(frame, bool, binding)
+        if found is not UNKNOWN:
+            return value(found)
         raise frame.refuse("the truth of a text that shows run-time data", node, "test the data")
     content = (binding
                if isinstance(binding, Value)
@@ -300,6 +303,11 @@ def _is_in(frame: Frame, a, b, node: gast.AST):
                 return found
             key_in(frame, a, node, b)
         b = tuple(b.members)
+    if isinstance(a, Text):
+        members = frame.members(b) if isinstance(b, tuple) or is_list(frame, b) else None
+        found = by_word(frame, operator.contains, b if members is None else tuple(members), a)
+        if found is not UNKNOWN:
+            return found
     found = matches(frame.members(b), a) if isinstance(b, tuple) or is_list(frame, b) else None
     if found is not None:
         return any(found)
@@ -309,9 +317,6 @@ def _is_in(frame: Frame, a, b, node: gast.AST):
         b = new_list(frame, b)
     if isinstance(b, Cell) and is_list(frame, b):
         return contains(frame, a, b)
-    found = by_word(frame, operator.contains, b, a)
-    if found is not UNKNOWN:
-        return found
     raise frame.refuse("`in` with run-time data", node, "compare with == and `or`")
 
 
@@ -330,6 +335,15 @@ def _compare_overloaded(frame: Frame, name: str, a, b, node: gast.AST):
         return found
     found = apply_operator(frame, "equal", a, b, node)  # like object.__ne__
     return found if found is NOTHING else negation(truth(frame, found))
+
+
+def _is_word(frame: Frame, a, b, node: gast.AST):
+    """`a is b`, where a run chooses one of them among strings or members of an enum."""
+    words = [words_or_none(x) or () for x in (a, b)]
+    if a is None or b is None or any(all(map(is_member, each)) for each in words):
+        # None, or a member, is itself alone, and equal to nothing else
+        return is_equal(frame, a, b, node) if all(words) else False
+    raise frame.refuse("`is` between strings", node, "use ==")
 
 
 def _compare_contents(frame: Frame, op: gast.AST, a, b, node: gast.AST):
@@ -402,6 +416,8 @@ def _is(frame: Frame, a, b, node: gast.AST) -> bool | Value:
         if not a.family() & b.family() and not all(map(frame.is_from_outside, (a, b))):
             return False
         raise frame.refuse("`is` between arrays", node, "compare what they hold")
+    if isinstance(a, Text) or isinstance(b, Text):
+        return _is_word(frame, a, b, node)
     for x, y in ((a, b), (b, a)):
         if y is None or y is ... or isinstance(y, (str, type)):
             return x is y

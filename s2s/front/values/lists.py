@@ -31,7 +31,7 @@ from ..domain.item_places import Place, has_places, line_site
 from .exceptions import guard
 from .list_views import askable, is_asked, view_of_items
 from .messages import raise_
-from .strings import looked_up, word
+from .strings import is_member, looked_up, word
 
 WRITES = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort")
 MOST_CHOSEN = 8  # items of a list, of which one is chosen at each read and write
@@ -150,8 +150,8 @@ def take_item(frame: Frame, xs: Cell, key):
         return found
     if items is not None and frame.is_static(key):
         return _member(frame, items, frame.static(key, "this index"))
-    if items and all(isinstance(x, str) for x in items):
-        words = tuple(sorted(set(items)))
+    if items and all(isinstance(x, str) or is_member(x) for x in items):
+        words = tuple(sorted(set(items), key=str))
         return word(looked_up([words.index(x) for x in items], index_of(frame, key)), words)
     if items is not None and not _alike(frame, items):
         raise MixedMembers("a run-time index into a list or tuple of unlike things",
@@ -202,8 +202,8 @@ def raise_if_counted(frame: Frame, items: tuple, key) -> None:
     When unrolled, such loops know the shape of each layer of a network; a list, which `items`
     become elsewhere, does not.
     """
-    if all(isinstance(x, str) or isinstance(x, Value) and isinstance(x.type, Scalar)
-           for x in items):
+    if all(isinstance(x, str) or is_member(x)
+           or isinstance(x, Value) and isinstance(x.type, Scalar) for x in items):
         return
     ranges = [
         bounds for bounds in counting(frame, key)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 import gast
 
@@ -54,10 +55,10 @@ class Choice(Part):
 
 @dataclass(frozen=True, eq=False)
 class Word(Part):
-    """One of several words, by its number: the abstraction of a string that a loop changes."""
+    """One of several words, by its number: a string, or a member of an enum, that a run chooses."""
 
     code: object  # a Value
-    words: tuple[str, ...]
+    words: tuple
 
 
 MOST_TESTS = 3  # of a number, rather than a look into a table
@@ -180,7 +181,7 @@ def is_equal(frame: Frame, a, b, node) -> Value:
         return OPERATORS["equal"](code_of(a, words), code_of(b, words))
     if isinstance(b, Text):
         a, b = b, a
-    if isinstance(b, Text) or not isinstance(b, (str, type(None))) or words_of(a) is None:
+    if isinstance(b, Text) or not isinstance(b, (str, Enum, type(None))) or words_of(a) is None:
         raise frame.refuse("comparing a text that shows run-time data", node, "compare the data")
     return _is(a, b)
 
@@ -195,9 +196,12 @@ def _is(a, b) -> Value:
 
 
 def words_of(text) -> tuple[str, ...] | None:
-    """The possible strings of a text; None if it shows anything else."""
+    """The possible strings of a text, or the possible members of an enum; None for anything else.
+    """
     match text:
         case str():
+            return (text,)
+        case Enum() if is_member(text):
             return (text,)
         case Text((Word(_, words),)):
             return words
@@ -207,15 +211,25 @@ def words_of(text) -> tuple[str, ...] | None:
     return None
 
 
+def words_or_none(binding) -> tuple | None:
+    """The same; None itself is one of several words, where the others are such."""
+    return (None,) if binding is None else words_of(binding)
+
+
 def common_words(a, b) -> tuple[str, ...] | None:
     """The possible strings of both texts, ordered so that the numbers of their Words stay valid."""
-    found = words_of(a), words_of(b)
+    found = words_or_none(a), words_or_none(b)
     if None in found:
         return None
     words = tuple(dict.fromkeys((*found[0], *found[1])))
     if is_word(b) and words[:len(found[1])] != found[1]:
         words = tuple(dict.fromkeys((*found[1], *found[0])))
     return words if not is_word(a) or words[:len(found[0])] == found[0] else None
+
+
+def is_member(binding) -> bool:
+    """Whether a binding is a member of an enum that is no number and no string."""
+    return isinstance(binding, Enum) and not isinstance(binding, (int, str))
 
 
 def is_word(text) -> bool:
@@ -256,9 +270,10 @@ def word(code: Value, words: tuple[str, ...]) -> Text:
 def spelled_out(text: Text) -> Text:
     """The same, as a conditional string."""
     (part,) = text.parts
-    found = part.words[-1]
-    for k in range(len(part.words) - 2, -1, -1):
-        found = Text((Choice(OPERATORS["equal"](part.code, value(k)), part.words[k], found),))
+    words = list(map(str, part.words))
+    found = words[-1]
+    for k in range(len(words) - 2, -1, -1):
+        found = Text((Choice(OPERATORS["equal"](part.code, value(k)), words[k], found),))
     return found
 
 

@@ -1,5 +1,5 @@
-"""Operations on a string that is one of several words: done for each word when code is generated,
-and looked up by its number at run time.
+"""Operations on a string, or a member of an enum, that is one of several words: done for each word
+when code is generated, and looked up by its number at run time.
 
     "ACGT".index(c)      becomes    [0, 1, 2, 3][code of c]
     weights[c]           becomes    [w_a, w_c, w_g, w_t][code of c]
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from ...ir.graph import OPERATORS, Value
 from ...ops.core.record import RECORDS, value
 from ..domain.frame import Frame, Text
+from ..domain.functions import ConditionalFunction, FunctionValue
 from ..domain.heap import Cell, Container
 from .lists import conditional_item, new_list, take_item
 from .strings import code_of, looked_up, word, words_of
@@ -81,6 +82,11 @@ def picked(frame: Frame, items: list, code: Value):
         return OPERATORS["equal"](code, value(items.index(True)))
     if all(type(x) in (bool, int) for x in items):
         return looked_up(items, code)
+    if all(isinstance(x, FunctionValue) for x in items):
+        found = items[-1]
+        for k in reversed(range(len(items) - 1)):
+            found = ConditionalFunction(OPERATORS["equal"](code, value(k)), (items[k], found))
+        return found
     if any(isinstance(x, (Cell, Container)) for x in items):
         return conditional_item(frame, code, tuple(items))
     return take_item(frame, new_list(frame, items), code)
