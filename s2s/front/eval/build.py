@@ -46,9 +46,9 @@ from ..values.dicts import RuntimeKeys
 from ..values.unwrap import demand
 from . import composites, sequence_calls, tree_calls  # noqa: F401
 from .apply import apply, bound_arguments, default_binding, outside_definition
+from .attributes import attribute
 from .call_graph import may_call_itself
 from .comprehensions import comprehension
-from .expressions import attribute
 from .python_builtins import BUILTINS
 from .statements import execute
 from .unwrap_callable import names_of, signature_of, target_of

@@ -34,7 +34,8 @@ from ..values.lists import new_list
 from ..values.nonlocals import borrow
 from ..values.objects import new_dict_at as placed_dict
 from ..values.subscript import take
-from .expressions import assign, condition, evaluate, evaluate_any
+from .assignment import assign
+from .expressions import condition, evaluate, evaluate_any
 
 UNROLL_AT_MOST = 16  # most trips of a range that are unrolled into a list of known length
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 import gast
 import numpy as np
@@ -13,86 +13,55 @@ import numpy as np
 from ...errors import S2SError, TypeMismatchError
 from ...ir.builder import at, current
 from ...ir.graph import Value
-from ...ir.types import Array, Extent, Tuple, Unknown
-from ...ir.types import Generator as Draws
+from ...ir.types import Tuple
 from ...library import sequences
 from ...library.containers import Keyed, Set
 from ...ops.core.record import (
-    ATTRIBUTES,
-    METHODS,
-    RECORDS,
-    MemberTuple,
-    dims_of,
     emit,
-    rank,
     value,
 )
 from ..control.generators import consumed_at_once
-from ..control.introspection import type_of
 from ..control.iterables import Iterable
 from ..control.join import branch, with_either
-from ..domain.frame import REST, ExceptionObject, Frame, Object, Text
+from ..domain.frame import Frame, Object
 from ..domain.functions import (
     ConditionalObject,
-    FunctionValue,
     Generator,
     GrowsFixedList,
-    Intrinsic,
     Local,
     Method,
     Spread,
 )
-from ..domain.heap import Cell, Container, SharedError
+from ..domain.heap import Cell, Container
 from ..domain.optional import Maybe
-from ..syntax.captures import Fixed, is_data
 from ..syntax.read_helpers import operands_of, record_of_helper
 from ..values.captured_dicts import is_captured_dict, is_key, item_or
 from ..values.captured_writes import (
-    augment_attribute,
-    augment_item,
-    is_array_of,
-    is_list_outside,
     is_outside,
     write_method,
 )
-from ..values.dicts import DICT_METHODS, delete_entry, key_in, new_dict, pairs
-from ..values.exceptions import map_leaves
+from ..values.dicts import key_in, new_dict, pairs
 from ..values.lists import (
-    LIST_METHODS,
     WRITES,
-    exchange,
-    extend_in_place,
-    is_array,
     is_list,
-    is_tuple,
     new_list,
     place_in,
-    repeat_in_place,
 )
 from ..values.maybe_unbound import read_name
-from ..values.numpy_views import set_shape, shared_result
 from ..values.objects import (
-    Super,
     class_of,
     constructor_of,
-    found_in,
     instantiate,
     is_users,
     new_dict_at,
-    of_class,
-    read,
-    read_of_exception,
-    read_super,
 )
-from ..values.objects import write as write_attribute
-from ..values.overloads import NOTHING, apply_in_place_operator, call_special
-from ..values.python_operators import BINARY, SYMBOLS
+from ..values.overloads import NOTHING
 from ..values.raise_guards import guard_list_index, guarding
-from ..values.strings import format_fstring, is_member, words_of
+from ..values.strings import format_fstring
 from ..values.subscript import put, take, unpack
 from ..values.unwrap import demand
-from ..values.words import UNKNOWN, by_word
 from .apply import apply, apply_method, in_place, local_signature
+from .attributes import attribute
 from .call_by_index import choice_at, choices_in
 from .operators import binary, compare, decide, negation, truth, unary
 from .python_builtins import BUILTINS
@@ -100,7 +69,6 @@ from .unwrap_callable import signature_of
 
 # functions that are indexed
 GRIDS = (type(np.mgrid), type(np.ogrid), type(np.r_), type(np.c_))
-STATIC_MODULES = ("numpy", "math", "scipy", "builtins", "cmath")
 
 
 def evaluate(frame: Frame, node: gast.AST):
@@ -510,117 +478,6 @@ def _helper_call(frame: Frame, function, node: gast.Call):
         return frame.wrap(emit(record, *values, **attrs))
 
 
-def _of_members(frame: Frame, base, name: str, node: gast.AST):
-    """The member of a tuple to which NumPy gives this name."""
-    if isinstance(base, MemberTuple) and name in base.names:
-        return base[base.names.index(name)]
-    kind = tuple if isinstance(base, MemberTuple) else type(base)
-    raise frame.refuse(f"the attribute {name} of a {kind.__name__}", node, "unpack it first")
-
-
-def _of_object(frame: Frame, base: Object, name: str, node: gast.AST):
-    """`base.name`, of an object outside."""
-    cls = type(base.content)
-    defined = inspect.getattr_static(cls, name, None)
-    if (isinstance(defined, property) and isinstance(defined.fget, types.FunctionType)
-            and cls.__module__.split(".")[0] not in STATIC_MODULES
-            and frame.session.outside.note_property()):
-        return of_class(frame, base, cls, defined, name, node)
-    try:
-        return frame.attribute_of(base, name)
-    except AttributeError as error:
-        raise TypeMismatchError(str(error), frame.line(node), "set it before the call") from None
-
-
-def attribute(frame: Frame, base, name: str, node: gast.AST):
-    """`base.name`."""
-    if isinstance(base, ConditionalObject):
-        return with_either(frame, base, lambda x: attribute(frame, x, name, node))
-    if class_of(base) is not None:
-        return read(frame, base, name, node)
-    if isinstance(base, Super):
-        return read_super(frame, base, name, node)
-    if name == "__class__" and isinstance(base, (Value, Cell, Container, tuple, list, Text)):
-        return type_of(frame, node, base)
-    if isinstance(base, type) and is_users(base):
-        owner, defined = found_in(base, name)
-        if isinstance(defined, classmethod):
-            return Method(defined.__func__, base)
-    written = write_method(base, name) if is_outside(base) else None
-    if written is not None:
-        return Intrinsic(written)
-    if isinstance(base, Object):
-        return _of_object(frame, base, name, node)
-    if isinstance(base, ExceptionObject):
-        if name != "args":
-            return read_of_exception(frame, base, name, node)
-        return map_leaves(base.args, frame.wrap)
-    if isinstance(base, types.ModuleType):
-        return _of_module(frame, base, name, node)
-    if isinstance(base, Value) and isinstance(base.type, Draws):
-        return Intrinsic(lambda frame, node, *args, **keywords: apply_method(
-            frame, base, name, args, keywords, node))
-    if isinstance(base, Text):
-        return _of_text(frame, base, name, node)
-    if name in _methods_of(frame, base):
-        return Intrinsic(
-            lambda frame, node, *args, **keywords: apply_method(
-                frame, base, name, list(args), keywords, node), (base,))
-    if isinstance(base, (Value, Cell)):
-        if name not in ATTRIBUTES:
-            raise frame.refuse(f"the attribute {name}", node,
-                               "use the attributes and functions that s2s knows")
-        content = frame.value(base)
-        return shared_result(frame, ATTRIBUTES[name](content), name, [base], {},
-                             {content: base} if isinstance(base, Cell) else {}, ATTRIBUTES[name],
-                             True)
-    if isinstance(base, (tuple, list, FunctionValue, Container)):
-        return _of_members(frame, base, name, node)
-    try:
-        content = getattr(base, name)
-    except AttributeError as error:
-        raise TypeMismatchError(str(error), frame.line(node)) from None
-    if ((is_data(content) or isinstance(content, (tuple, list, dict))) and isinstance(base, type)
-        and base.__module__.split(".")[0] not in STATIC_MODULES):
-        return frame.attribute_of(Object(base, Fixed(base), base.__name__), name)
-    return content
-
-
-def _methods_of(frame: Frame, base) -> Collection[str]:
-    """A bound method of a list, dict or array as a function: `key=d.get`, `add = xs.append`."""
-    if isinstance(base, Container):
-        return DICT_METHODS
-    if is_list(frame, base):
-        return LIST_METHODS
-    return METHODS.keys() - ATTRIBUTES.keys() if isinstance(base, (Value, Cell)) else ()
-
-
-def _of_module(frame: Frame, module: types.ModuleType, name: str, node: gast.AST):
-    try:
-        content = getattr(module, name)
-    except AttributeError as error:
-        raise TypeMismatchError(str(error), frame.line(node)) from None
-    if is_data(content) and module.__name__.split(".")[0] in STATIC_MODULES:
-        return content
-    return frame.attribute_of(Object(module, Fixed(module),
-                                     module.__name__.rpartition(".")[2]), name)
-
-
-def _of_text(frame: Frame, base: Text, name: str, node: gast.AST):
-    """`base.name`, of a string or a member of an enum that a run chooses."""
-    words = words_of(base)
-    if words is not None and all(map(is_member, words)):
-        found = by_word(frame, lambda member: getattr(member, name), base)
-        if found is not UNKNOWN:
-            return found
-    elif words is not None and hasattr(str, name):
-        return Intrinsic(
-            lambda frame, node, *args, **keywords: apply_method(
-                frame, base, name, list(args), keywords, node), (base,))
-    raise frame.refuse(f"the attribute {name} of a text", node,
-                       "print it or raise it, and nothing else")
-
-
 def make_local(frame: Frame, node: gast.FunctionDef | gast.Lambda) -> Local:
     """A lambda or nested def, with its defaults evaluated now, as Python does."""
     a = node.args
@@ -636,87 +493,13 @@ def make_local(frame: Frame, node: gast.FunctionDef | gast.Lambda) -> Local:
     return Local(node, frame.making or frame, defaults)
 
 
-# --------------------------------------------------------------------------------------- assignment
-
-
-def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
-    """`target = binding`."""
-    match target:
-        case gast.Name():
-            frame.bind(target.id, binding)
-        case gast.Tuple() | gast.List():
-            binding = demand(frame, binding, getattr(node, "value", None))
-            stars = [k for k, item in enumerate(target.elts) if isinstance(item, gast.Starred)]
-            with at(frame.line(node)):
-                items = unpack(frame, binding, len(target.elts), stars[0] if stars else None)
-            frame.live |= frame.pending  # live for later targets
-            around = frame.env.get(REST, ())
-            for k, item in enumerate(target.elts):
-                frame.env[REST] = (around, tuple(items[k + 1:]))
-                assign(frame, item.value if isinstance(item, gast.Starred) else item, items[k],
-                       item)
-            frame.env[REST] = around
-        case gast.Subscript():
-            base, key = place_of(frame, target.value), key_of(frame, target.slice)
-            with at(frame.line(node)):
-                put(frame, base, key, binding)
-        case gast.Attribute(value=owner, attr=name):
-            owner = evaluate(frame, owner)
-            with at(frame.line(node)):
-                if name == "shape" and is_array(frame, owner) and isinstance(owner, Cell):
-                    set_shape(frame, owner, binding)
-                else:
-                    _assign_attribute(frame, owner, name, binding, target)
-        case _:
-            raise frame.refuse("this kind of assignment", target, "assign to names and elements")
-
-
-def _assign_attribute(frame: Frame, owner, name: str, binding, target: gast.Attribute) -> None:
-    """`owner.name = binding`."""
-    if isinstance(owner, ConditionalObject):
-        return with_either(frame, owner,
-                           lambda x: _assign_attribute(frame, x, name, binding, target))
-    write_attribute(frame, owner, name, binding, target)
-
-
-def exchange_items(frame: Frame, targets: list, items: list) -> bool:
-    """`xs[i], xs[j] = xs[j], xs[i]` of one list with run-time indices; returns False, and does
-    nothing, for other targets.
-    """
-    nodes = [*targets, *items]
-    if len(targets) != 2 or not all(
-            isinstance(node, gast.Subscript) and isinstance(node.value, gast.Name)
-            and _is_arithmetic(node.slice) for node in nodes):
-        return False
-    first, second, *taken = [gast.dump(node.slice) for node in nodes]
-    if len({node.value.id for node in nodes}) > 1 or taken != [second, first]:
-        return False
-    xs = evaluate(frame, targets[0].value)
-    if not is_list(frame, xs) or frame.session.tries:
-        return False
-    keys = [key_of(frame, node.slice) for node in targets]
-    if (any(isinstance(key, slice) for key in keys)
-        or frame.heap.items(xs) is not None and all(map(frame.is_static, keys))):
-        return False
-    with at(frame.line(targets[0])):
-        exchange(frame, xs, *keys)
-    return True
-
-
-def _is_arithmetic(node: gast.AST) -> bool:
-    """Whether an expression may be evaluated twice."""
-    return all(
-        isinstance(n, (gast.Name, gast.Constant, gast.BinOp, gast.UnaryOp, gast.operator,
-                       gast.unaryop, gast.expr_context)) for n in gast.walk(node))
-
-
 def place_of(frame: Frame, node: gast.AST):
     """The binding of the target of a write; an item of a run-time list is a view of the list."""
     if isinstance(node, gast.Subscript):
         base, key = place_of(frame, node.value), key_of(frame, node.slice)
         with at(frame.line(node)):
-            base, key = _place_by_key(frame, base, key, node)
-            return _item_of(frame, base, key)
+            base, key = place_by_key(frame, base, key, node)
+            return item_of(frame, base, key)
     match node:
         case gast.Call(func=gast.Attribute(attr="setdefault"), args=[key, default], keywords=[]):
             base = evaluate(frame, node.func.value)
@@ -725,14 +508,14 @@ def place_of(frame: Frame, node: gast.AST):
                 with at(frame.line(node)):
                     place = apply(frame, attribute(frame, base, "place_or", node.func), args, {},
                                   node)
-                    return _item_of(frame, base.members["_values"], place)
+                    return item_of(frame, base.members["_values"], place)
             return apply_method(frame, base, "setdefault", _items(frame, node.args), {},
                                 node) if isinstance(base, Container) and base.is_dict else evaluate(
                                     frame, node)
     return evaluate(frame, node)
 
 
-def _item_of(frame: Frame, base, key):
+def item_of(frame: Frame, base, key):
     """base[key] as the target of a write; an item of a run-time list is a view of the list."""
     if is_list(frame, base) and frame.session.tries:
         guard_list_index(frame, base, key)
@@ -740,181 +523,10 @@ def _item_of(frame: Frame, base, key):
     return take(frame, base, key) if place is None else place
 
 
-def _place_by_key(frame: Frame, base, key, node: gast.AST) -> tuple:
+def place_by_key(frame: Frame, base, key, node: gast.AST) -> tuple:
     """The location of `base[key]`: of a dict with run-time keys, an item of the list of its values.
     """
     if not isinstance(base, Container) or not issubclass(base.cls, Keyed):
         return base, key
     return base.members["_values"], apply(frame, attribute(frame, base, "place", node), [key], {},
                                           node)
-
-
-def delete_item(frame: Frame, base, key, node: gast.AST) -> bool:
-    """`del base[key]`; False if `base` supports no deletion."""
-    if isinstance(base, Container) and base.is_dict:
-        delete_entry(frame, base, key)
-    elif isinstance(base, Container) and issubclass(base.cls, Keyed):
-        apply(frame, attribute(frame, base, "pop", node), [key], {}, node)
-    elif is_list(frame, base) and not isinstance(key, slice):
-        apply_method(frame, base, "pop", [key], {}, node)
-    elif is_list(frame, base) and frame.heap.items(base) is not None and frame.is_static(key):
-        items = list(frame.heap.items(base))
-        del items[frame.static(key, "this slice")]
-        apply_method(frame, base, "clear", [], {}, node)
-        apply_method(frame, base, "extend", [tuple(items)], {}, node)
-    else:
-        return call_special(frame, base, "__delitem__", [key], node) is not NOTHING
-    return True
-
-
-def augment(frame: Frame, node: gast.AugAssign) -> None:
-    """`target op= value`."""
-    match node.target:
-        case gast.Name(id=name):
-            old, v = read_name(frame, name, node.target), evaluate(frame, node.value)
-            if is_list_outside(old) and isinstance(node.op, gast.Add):
-                write_method(old, "extend")(frame, node, v)
-                return
-            old = frame.contents_of(old)
-            _augment_name(frame, name, old, v, node)
-        case gast.Subscript():
-            base, key = place_of(frame, node.target.value), key_of(frame, node.target.slice)
-            if is_outside(base):
-                v = evaluate(frame, node.value)
-                augment_item(frame, base, key, SYMBOLS[BINARY[type(node.op)][0]], v,
-                             lambda old: _augmented_member(frame, old, v, node), node)
-                return
-            base, key = _place_by_key(frame, base, key, node)
-            old = _item_of(frame, base, key)
-            if isinstance(base, Container) or is_list(frame, base):
-                new = _augmented_member(frame, old, evaluate(frame, node.value), node)
-                if new is not old:
-                    put(frame, base, key, new)
-                return
-            new = binary(frame, node.op, old, evaluate(frame, node.value), node)
-            if isinstance(old, Cell) and frame.value(old).type != frame.value(new).type:
-                new = _in_place(frame.value(old), frame.value(new))
-            put(frame, base, key, new)
-        case gast.Attribute(value=owner, attr=name):
-            _augment_attribute(frame, evaluate(frame, owner), name, node)
-        case _:
-            raise frame.refuse("this kind of assignment", node.target,
-                               "assign to names and elements")
-
-
-def _augment_attribute(frame: Frame, owner, name: str, node: gast.AugAssign) -> None:
-    """`owner.name op= value`."""
-    if isinstance(owner, ConditionalObject):
-        return with_either(frame, owner, lambda x: _augment_attribute(frame, x, name, node))
-    if is_outside(owner) and not is_array_of(owner, name):
-        v = evaluate(frame, node.value)
-        augment_attribute(frame, owner, name, SYMBOLS[BINARY[type(node.op)][0]], v,
-                          lambda old: _augmented_member(frame, old, v, node), node)
-        return
-    old = attribute(frame, owner, name, node.target)
-    new = _augmented_member(frame, old, evaluate(frame, node.value), node)
-    if new is not old:
-        write_attribute(frame, owner, name, new, node.target)
-
-
-def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
-    """The content of a member after `old op= v`: an array is written in place and stays the member.
-    """
-    old = frame.contents_of(old)
-    if (is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v)
-            and not is_tuple(frame, old)):
-        extend_in_place(frame, old, v)
-        return old
-    found = apply_in_place_operator(frame, BINARY[type(node.op)][0], old, v, node)
-    if found is not NOTHING:
-        return found
-    if is_list(frame, old):
-        new = binary(frame, node.op, old, v, node)
-        if not is_list(frame, new) or is_tuple(frame, old):
-            return new
-        repeat_in_place(frame, old, new, node)
-        return old
-    if not isinstance(old, Cell) or isinstance(frame.heap.read(old).type, Unknown):
-        return binary(frame, node.op, old, v, node)
-    if old.doubtful:
-        _refuse_shared(frame, "this", old, node)
-        return binary(frame, node.op, old, v, node)
-    before, after = frame.heap.read(old), frame.value(binary(frame, node.op, old, v, node))
-    if after.type != before.type:
-        after = RECORDS["setitem"](before, _in_place(before, after), pattern=(...,))
-    frame.write(old, after)
-    return old
-
-
-def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None:
-    if (is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v)
-            and not is_tuple(frame, old)):
-        extend_in_place(frame, old, v)
-        return
-    found = apply_in_place_operator(frame, BINARY[type(node.op)][0], old, v, node)
-    if found is not NOTHING:
-        frame.bind(name, found)
-        return
-    new = binary(frame, node.op, old, v, node)
-    if is_list(frame, old) and is_list(frame, new) and not is_tuple(frame, old):
-        repeat_in_place(frame, old, new, node)
-        return
-    if not isinstance(old, Cell) or is_list(frame, old):
-        frame.bind(name, new)
-        return
-    before, after = frame.heap.read(old), frame.value(new)
-    if isinstance(before.type, Unknown) or old.doubtful:
-        _refuse_shared(frame, name, old, node)
-        frame.bind(name, new)
-        return
-    if after.type == before.type:
-        frame.write(old, after)
-    elif old.index is not None:  # write at once into the array of which it is a part
-        put(frame, old, ..., _in_place(before, after))
-    else:
-        frame.write(old, RECORDS["setitem"](before, _in_place(before, after), pattern=(...,)))
-    content = frame.heap.read(old)
-    if not content.name:
-        content.name = frame.label(name)
-
-
-def _refuse_shared(frame: Frame, name: str, old: Cell, node: gast.AugAssign) -> None:
-    """Refuse `name op= value` where `old` may be either a number or an array with other references.
-    """
-    others = [
-        n for n, cell in frame.reachable()
-        if n != name and (cell.family() | cell.root.held) & old.family()
-    ]
-    if others and (name != "this" or len(others) > 1):  # a member belongs to one container
-        place = "x[k]" if name == "this" else name
-        raise SharedError(
-            f"{name} may be a number or an array, and {others[0]} may share its memory",
-            frame.line(node),
-            f"write `{place} = {place} {SYMBOLS[BINARY[type(node.op)][0]]} ...` if a new value is "
-            "meant"
-        )
-
-
-def _in_place(before: Value, after: Value) -> Value:
-    """The new content of `before` in an in-place update: the operands are broadcast to its shape,
-    else NumPy raises.
-
-    NumPy refuses to write floats into integers in place, and arrays of higher rank than the target,
-    whatever their lengths.
-    """
-    if (isinstance(before.type, Array) and isinstance(after.type, Array)
-        and after.type.rank > before.type.rank):
-        raise TypeMismatchError(
-            f"a value of {after.type.rank} axes cannot be written in place into an array of "
-            f"{before.type.rank}",
-            current().line,
-            "index or reshape it to the axes of that array, or make a new one: `x = x + ...`")
-    old, new = getattr(before.type, "dtype", None), getattr(after.type, "dtype", None)
-    if old is not None and new is not None and not np.can_cast(new, old, "same_kind"):
-        raise TypeMismatchError(f"{new} values cannot be written into an array of {old} in place",
-                                current().line,
-                                "make the array of the wider dtype first, with .astype")
-    dims = list(zip(dims_of(before.type), dims_of(after.type)))
-    is_known = (len(dims) == rank(before) == rank(after)
-                and all(m == n or isinstance(m, Extent) and isinstance(n, Extent) for m, n in dims))
-    return RECORDS["shaped_like"](after, before) if is_known else after

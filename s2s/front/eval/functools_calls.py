@@ -18,7 +18,8 @@ from ..values import objects
 from ..values.objects import class_of
 from ..values.subscript import take
 from .apply import apply, apply_method
-from .expressions import attribute, evaluate, make_local
+from .attributes import attribute
+from .expressions import evaluate, make_local
 from .python_builtins import BUILTINS
 
 

@@ -71,7 +71,8 @@ from ..values.dicts import RuntimeKeys
 from ..values.exceptions import forget, is_flag
 from ..values.lists import as_list, is_list, known_range
 from ..values.maybe_unbound import is_bound, note_bound
-from .expressions import assign, condition, evaluate
+from .assignment import assign
+from .expressions import condition, evaluate
 
 UNROLL_AT_MOST = 256
 # most trips of an unrolled loop: one that makes keys, that writes an array of a list whose index is

@@ -29,17 +29,8 @@ from ..values.lists import as_list
 from ..values.maybe_unbound import note_bound, read_name
 from ..values.messages import run_assert, run_raise
 from ..values.objects import delete as delete_attribute
-from .expressions import (
-    assign,
-    augment,
-    condition,
-    delete_item,
-    evaluate,
-    evaluate_any,
-    exchange_items,
-    key_of,
-    place_of,
-)
+from .assignment import assign, augment, delete_item, exchange_items
+from .expressions import condition, evaluate, evaluate_any, key_of, place_of
 from .functools_calls import apply_decorators
 from .loops import run_for, run_out, run_while
 from .operators import negation
