@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import operator
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -396,16 +395,6 @@ def a_numpy_function_that_is_not_known_followed(x):
 
 
 @refused(0.3)
-def the_clock(x):
-    return x * time.time()
-
-
-@instead(0.3, 1.5)
-def the_clock_followed(x, now):
-    return x * now
-
-
-@refused(0.3)
 def python_s_own_random_numbers(x):
     return x * random.random()
 
@@ -612,13 +601,13 @@ def a_matrix_that_is_not_square_followed(a):
 
 @refused(M)
 def a_complete_orthogonal_matrix(a):
-    q, r = np.linalg.qr(a, "complete")
+    q, r = np.linalg.qr(a[:, :1], "complete")
     return np.sum(q[:, 0] * r[0, 0])
 
 
 @instead(ask="s2s.grad(f)(*args)")
 def a_complete_orthogonal_matrix_followed(a):
-    q, r = np.linalg.qr(a)
+    q, r = np.linalg.qr(a[:, :1])
     return np.sum(q[:, 0] * r[0, 0])
 
 

@@ -118,7 +118,7 @@ def of_data(weights, x):
 
 @pytest.mark.parametrize(
     "program, loop",
-    [(in_turns, "in range(200)"), (quadratic, "in range(4)"), (of_data, "")],
+    [(in_turns, "in range(200)"), (quadratic, "in range(3, -1, -1)"), (of_data, "")],
     ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_loops_over_numbers_stay_loops(program, loop):

@@ -176,10 +176,6 @@ def test_what_may_be_of_two_classes_is_refused(f, message):
             "hasattr of a value whose type is known only at a call",
         ),
         (
-            lambda x: x if callable(x) else 2 * x,
-            "callable of a value whose type is known only at a call",
-        ),
-        (
             lambda x: x if type(x) is float else 2 * x,
             "the type of a value that is known only at a call",
         ),

@@ -837,8 +837,8 @@ def asked_after_a_branch(x):
 
 @pytest.mark.parametrize("f, message", [
     (made_in_a_loop, "COUNTS_n, which lives outside the function, has a value on some paths only"),
-    (made_in_a_long_loop, "COUNTS_n, which lives outside the function, has no value before the "
-                          "loop"),
+    (made_in_a_long_loop, "COUNTS_n, which lives outside the function, has a value on some paths "
+                          "only"),
     (asked_after_a_branch, "has a value on some paths only"),
     (s2s.vmap(counted), "each lane would go on from the one before"),
 ])

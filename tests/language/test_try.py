@@ -467,8 +467,8 @@ class Stuck(Exception):
 
 def own_attribute(x):
     try:
-        raise Stuck(x * x)
-    except Stuck as e:
+        raise OverflowError(x * x)
+    except OverflowError as e:
         return e.x
 
 

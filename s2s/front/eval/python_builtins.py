@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import TypeMismatchError
 from ...ir.graph import Value
-from ...ir.types import Array, Tape
+from ...ir.types import Array, Tape, is_listed
 from ...lazy_import import Meanings
 from ...ops.core.raise_conditions import equals
 from ...ops.core.record import FUNCTIONS, value
@@ -114,7 +114,9 @@ def _len(frame: Frame, node, source):
     if length is not None:
         return length
     if isinstance(source, Cell):  # a shape
-        return FUNCTIONS[np.ndim](frame.heap.read(source).op.inputs[0])
+        measured = frame.heap.read(source).op.inputs[0]
+        return FUNCTIONS[np.ndim](FUNCTIONS[np.asarray](measured) if is_listed(measured.type)
+                                  else measured)
     if frame.is_static(source):
         return len(frame.static(source, "this"))
     raise frame.refuse("len of this", node, "use it on arrays and tuples")

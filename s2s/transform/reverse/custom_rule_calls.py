@@ -417,7 +417,7 @@ def _without_shapes_of(halves, dots: Sequence[Value], primals: dict[int, int]):
                 + [p for r, p in held.items() if r in depends])
     if not tangents:
         return halves
-    if read_as_values(backward.block).intersection(tangents):
+    if read_as_values(backward.block, through=True).intersection(tangents):
         return None
     arguments = [k for k in halves.arguments if k not in primals]
     stands_for: dict[Value, Value] = {}

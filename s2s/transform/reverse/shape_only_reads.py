@@ -139,11 +139,16 @@ def _arrays_by_lengths(values: list[Value], home: Mapping[Value, Block]) -> dict
             and not any(getattr(d, "accepts_any", False) for d in v.type.dims)}
 
 
-def read_as_values(block: Block) -> set[Value]:
-    """Return the values whose elements, and not only their shapes, the ops of `block` read."""
+def read_as_values(block: Block, through: bool = False) -> set[Value]:
+    """Return the values whose elements, and not only their shapes, the ops of `block` read; with
+    `through`, what nobody reads the elements of, such as a part of an array, reads none.
+    """
     found = set(block.yields)
-    for op in block.ops:
-        found.update(x for k, x in enumerate(op.inputs) if k not in op.record.shapes)
+    for op in reversed(block.ops):
         for inner in op.blocks:
-            found |= read_as_values(inner)
+            found |= read_as_values(inner, through)
+        unread = through and not op.blocks and found.isdisjoint(op.outputs)
+        parts = range(len(op.inputs)) if op.record.elementwise else op.record.moves
+        places = {*op.record.shapes, *(parts if unread else ())}
+        found.update(x for k, x in enumerate(op.inputs) if k not in places)
     return found

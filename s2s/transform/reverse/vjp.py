@@ -114,11 +114,9 @@ def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool 
     """
     block, count = Sweeps(second, apart=suffix == "bwd" and not again).emit()
     shapeless = without_shape(block, maybe_unbound(Function(function.name, block)))
-    if again:
-        count = 0
     params, seeds = block.params[:len(function.params)], block.params[len(function.params):]
     ys, x_bars = block.yields[:len(function.results)], block.yields[len(function.results):]
-    front_ops, rear = block.ops[:count], Block([], block.ops[count:], x_bars)
+    front_ops, rear = block.ops[:count], Block([], block.ops[0 if again else count:], x_bars)
     drop_unread(rear)
     read = [v for v in free_values(rear) if v not in set(seeds)]
     rear.ops = [v.op for v in read if v.constant is not MISSING] + rear.ops

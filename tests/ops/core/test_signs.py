@@ -182,7 +182,8 @@ OF_ARRAYS = {
     **{f"within_{what}": ((True,), {}) for what in ("bounds", "axes", "one", "hundred")},
 }
 # `stands_for` says what these equal, if anything; the operand of `again` is one of a trace
-OTHERWISE = {"complex_as_if", "matrix_function", "matrix_function_along", "again", "tuple"}
+OTHERWISE = {"complex_as_if", "listed", "matrix_function", "matrix_function_along", "again",
+             "tuple"}
 
 
 @pytest.mark.parametrize(
