@@ -108,3 +108,16 @@ def test_each_pass_over_a_called_function_is_verified(monkeypatch):
     monkeypatch.setattr(tables, "PREPARE", tables.ordered(tables.Pass(broken, "for this test")))
     with pytest.raises(VerifyError, match="after broken"):
         s2s.grad(f)(0.3)
+
+
+def test_the_same_reshape_twice_is_one_whatever_its_length_is_called():
+    def f(x, w):
+        rows = x.reshape(-1, 2)
+        again = x.reshape(-1, 2)
+        return np.sum(np.tanh(rows @ w) * (again @ w))
+
+    gradient = s2s.grad(f, argnums=1)
+    x, w = np.linspace(0, 1, 12).reshape(3, 4), np.array([0.3, -0.4])
+    expected = [(f(x, w + e) - f(x, w - e)) / (2 * STEP) for e in STEP * np.eye(2)]
+    np.testing.assert_allclose(gradient(x, w), expected, rtol=1e-6)
+    assert gradient.source.count("reshape") == 1

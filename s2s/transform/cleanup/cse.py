@@ -27,7 +27,9 @@ from collections import ChainMap
 from ...analysis.side_effects import is_buffer, owned_buffers
 from ...analysis.value_numbering import key_of
 from ...ir.graph import Block, Function, Op, Value, walk
+from ...ir.reemit import rebuild
 from ...ir.substitute import substitute
+from ...ir.types import Array, Extent, Type
 
 
 def cse(function: Function) -> Function:
@@ -37,7 +39,8 @@ def cse(function: Function) -> Function:
     read = {x for op in walk(function.block) for x in op.inputs}
     _share(function.block, ChainMap(), same, owned, read)
     substitute(function.block, same)
-    return function
+    # what is computed from the second has the extents of the first from now on
+    return rebuild(function) if any(x.type != y.type for x, y in same.items()) else function
 
 
 def _share(block: Block, table: ChainMap, same: dict[Value, Value], owned: set[Value],
@@ -61,5 +64,13 @@ def _share(block: Block, table: ChainMap, same: dict[Value, Value], owned: set[V
 
 def _may_be_one(op: Op, first: Op, owned: set[Value]) -> bool:
     """Test whether sharing leaves apart the buffers that the program writes into separately."""
-    return all(a.type == b.type for a, b in zip(op.outputs, first.outputs)) and not any(
+    return all(_is_alike(a.type, b.type) for a, b in zip(op.outputs, first.outputs)) and not any(
         is_buffer(x.type) and (x in owned or y in owned) for x, y in zip(op.outputs, first.outputs))
+
+
+def _is_alike(a: Type, b: Type) -> bool:
+    """Test whether types are the same but for the names of extents: two reshapes to (-1, n)."""
+    if not isinstance(a, Array) or not isinstance(b, Array) or len(a.dims) != len(b.dims):
+        return a == b
+    return a.dtype == b.dtype and all(m == n or isinstance(m, Extent) and isinstance(n, Extent)
+                                      for m, n in zip(a.dims, b.dims))
