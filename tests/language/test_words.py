@@ -99,7 +99,13 @@ def of_there(p, n):
     return sum(known[MOVES[k]] if MOVES[k] in known else p[2] for k in range(n))
 
 
-PROGRAMS = [alignment, folding, moves, by_index, by_code, by_key, by_pair, by_array]
+def or_else(p, n):
+    weights = {"A": p[0], "C": p[1]}
+    codes = [ord(letter) - 65 for letter in SEQUENCE]
+    return sum(weights.get(SEQUENCE[k], 0.5) * p[codes[k] % 4] for k in range(n))
+
+
+PROGRAMS = [or_else, alignment, folding, moves, by_index, by_code, by_key, by_pair, by_array]
 
 
 def differences(f, x, n):

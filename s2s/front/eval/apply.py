@@ -107,8 +107,8 @@ OF_ROWS = {np.array, np.asarray}  # of a list of tuples: one row each
 _signature = functools.cache(inspect.signature)
 KNOWN_NOW = {
     np.finfo, np.iinfo, np.dtype, np.issubdtype, np.result_type, np.promote_types, np.can_cast, str,
-    repr, id, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow, any,
-    all, sorted, frozenset, set, dict
+    repr, id, ord, chr, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod,
+    pow, any, all, sorted, frozenset, set, dict
 }
 ABOUT_OBJECTS = (len, iter, next, id, setattr)  # these need no members
 

@@ -188,6 +188,12 @@ def _items(frame, base, node):
 
 
 def _get(frame, base, node, key, default=None):
+    several = None if frame.is_static(key) else keys_by_word(key)
+    if several is not None:
+        code, keys = several
+        found = [base.members.get(k, default) for k in keys]
+        if default is not None or None not in found:
+            return picked(frame, found, code)
     return base.members.get(key_in(frame, key, node, base), default)
 
 
