@@ -1,6 +1,4 @@
-"""Values and derivatives of a function of one number against the function itself and its
-differences.
-"""
+"""Values and derivatives of a function against the function itself and its differences."""
 
 from __future__ import annotations
 
@@ -18,11 +16,17 @@ def difference(f: Callable, x: float) -> float:
     return (f(x + STEP) - f(x - STEP)) / (2 * STEP)
 
 
+def differences(f: Callable, x: np.ndarray, *rest) -> np.ndarray:
+    """The central differences of f(x, *rest) in each element of the vector `x`."""
+    steps = STEP * np.eye(len(x))
+    return np.array([(f(x + e, *rest) - f(x - e, *rest)) / (2 * STEP) for e in steps])
+
+
 def check(
     f: Callable, x: float = 0.7, exactly: float = 0.0, rtol: float = 1e-7, atol: float = 1e-8
 ) -> None:
-    """Assert that the value is Python's to within `exactly`, and that derivatives of both modes and
-    orders are differences.
+    """Assert of a function of a number that the value is Python's to within `exactly`, and that
+    derivatives of both modes and orders are differences.
     """
     found, slope = s2s.value_and_grad(f)(x)
     np.testing.assert_allclose(found, f(x), rtol=exactly)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from differences import STEP
+from differences import differences
 
 import s2s
 
@@ -74,10 +74,6 @@ def of_one_branch(w, n):
 
 
 PROGRAMS = [shortest_path, sparse_product, grouped, chain, of_one_branch]
-
-
-def differences(f, x, n):
-    return np.array([(f(x + e, n) - f(x - e, n)) / (2 * STEP) for e in STEP * np.eye(len(x))])
 
 
 @pytest.mark.parametrize("n", [1, 3, 6])

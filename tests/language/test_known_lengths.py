@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from differences import STEP
+from differences import differences
 
 import s2s
 from s2s.errors import S2SError
@@ -76,10 +76,6 @@ def of_nested(p):
 
 
 PROGRAMS = [of_expression, of_leaves, of_functions, of_nested]
-
-
-def differences(f, x):
-    return np.array([(f(x + e) - f(x - e)) / (2 * STEP) for e in STEP * np.eye(len(x))])
 
 
 @pytest.mark.parametrize("f", PROGRAMS)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from differences import differences
 
 import s2s
 
@@ -386,11 +387,6 @@ PROGRAMS = [
     arrays_in_the_program, written_meanwhile, written_into, objects_in_the_program,
     steps_over_data, defaults,
 ]
-
-
-def differences(f, x, h=1e-6):
-    steps = h * np.eye(len(x))
-    return np.array([(f(x + e) - f(x - e)) / (2 * h) for e in steps])
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)

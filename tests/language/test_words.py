@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from differences import STEP
+from differences import differences
 
 import s2s
 
@@ -106,10 +106,6 @@ def or_else(p, n):
 
 
 PROGRAMS = [or_else, alignment, folding, moves, by_index, by_code, by_key, by_pair, by_array]
-
-
-def differences(f, x, n):
-    return np.array([(f(x + e, n) - f(x - e, n)) / (2 * STEP) for e in STEP * np.eye(len(x))])
 
 
 @pytest.mark.parametrize("n", [0, 1, 6])

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from differences import STEP, differences
 
 import s2s
 from s2s.errors import UnsupportedError
 
 X = np.linspace(0.1, 1.3, 12).reshape(3, 4)
-STEP = 1e-6
 
 
 def made_inside(x):
@@ -39,10 +39,6 @@ def legacy(x):
 
 def seeded(x, k):
     return np.random.default_rng(k).normal() * x[0]
-
-
-def differences(f, x):
-    return np.array([(f(x + e) - f(x - e)) / (2 * STEP) for e in STEP * np.eye(len(x))])
 
 
 @pytest.mark.parametrize("f", [made_inside, handed_on, in_a_branch, legacy])
