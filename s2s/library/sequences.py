@@ -264,23 +264,17 @@ def heap_make(heap):
 @implements(bisect.bisect_right)
 def place_after(a, x, lo=0, hi=None, *, key=None):
     """bisect.bisect_right."""
-    if lo < 0:
-        raise ValueError("lo must be non-negative")
-    if hi is None:
-        hi = len(a)
-    while lo < hi:
-        middle = (lo + hi) // 2
-        item = a[middle] if key is None else key(a[middle])
-        if x < item:
-            hi = middle
-        else:
-            lo = middle + 1
-    return lo
+    return place_beside(a, x, lo, hi, key, True)
 
 
 @implements(bisect.bisect_left)
 def place_before(a, x, lo=0, hi=None, *, key=None):
     """bisect.bisect_left."""
+    return place_beside(a, x, lo, hi, key, False)
+
+
+def place_beside(a, x, lo, hi, key, after):
+    """The place in a sorted list at which x keeps it sorted, before or `after` its equals."""
     if lo < 0:
         raise ValueError("lo must be non-negative")
     if hi is None:
@@ -288,7 +282,7 @@ def place_before(a, x, lo=0, hi=None, *, key=None):
     while lo < hi:
         middle = (lo + hi) // 2
         item = a[middle] if key is None else key(a[middle])
-        if item < x:
+        if (not x < item) if after else item < x:
             lo = middle + 1
         else:
             hi = middle

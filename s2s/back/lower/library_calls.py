@@ -40,7 +40,7 @@ from ...ops.program.list_arrays import (
     native_unstack_each,
 )
 from ...ops.program.list_ops import list_pop_at, native_pop_at
-from ...ops.program.opaque_call import BY_NAME, called, functions_in, objects_named
+from ...ops.program.opaque_call import called, functions_in, objects_named
 from ...ops.program.outside_writes import write_outside
 from ..syntax.ast_builders import call
 from ..syntax.unparse import expression_text
@@ -105,7 +105,7 @@ def python_call(op: Op) -> Record:
             f"{called(op.attrs['function'])}, which s2s does not read{f' ({why})' if why else ''}, "
             "is handed a function in native code", op.line,
             "write the solver in Python that s2s reads, or call this without jit")
-    objects = objects_named(op) if op.record in BY_NAME else []
+    objects = objects_named(op) if op.record.calls_by_name else []
     who = "Python" if objects else "SciPy" if call.startswith("scipy.") else "NumPy"
     name = (f"python_{called(objects[0])}" if objects
             else f"{who.lower()}_{op.name.replace('.', '_').strip('_')}")

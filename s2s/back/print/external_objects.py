@@ -10,7 +10,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from ...ir.graph import Function, Op, walk
-from ...ops.program.opaque_call import BY_NAME, called, home_of, objects_named, printed_op
+from ...ops.program.opaque_call import called, home_of, objects_named, printed_op
 from ...ops.program.outside_writes import write_outside
 
 
@@ -85,7 +85,7 @@ def objects_called(op: Op) -> list:
     """The functions, and their fixed arguments, that the text of `op` names."""
     if op.name == "call":
         op = printed_op(op) or op
-    if op.record in BY_NAME:
+    if op.record.calls_by_name:
         return objects_named(op)
     if op.record is write_outside:
         return op.attrs["write"].objects()

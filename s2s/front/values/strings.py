@@ -212,7 +212,8 @@ def words_of(text) -> tuple[str, ...] | None:
 
 
 def words_or_none(binding) -> tuple | None:
-    """The same; None itself is one of several words, where the others are such."""
+    """The possible strings or members, None among them: a name may hold None before one is chosen.
+    """
     return (None,) if binding is None else words_of(binding)
 
 

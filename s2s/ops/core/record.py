@@ -71,6 +71,7 @@ class Record:
     # not pure, as it acts on the world outside the program, by output or by writing: it is carried
     # out once, in order, with operands that are templates' (ops/program/effects.py)
     outward: bool = False
+    calls_by_name: bool = False  # its text calls its attribute `function` by that one's name
     views: tuple[int, ...] = ()  # inputs whose memory the result may share
     shapes: tuple[int, ...] = ()  # inputs of which only the shape is read
     writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`

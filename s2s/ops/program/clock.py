@@ -15,7 +15,7 @@ from ...ir.graph import Value
 from ...ir.types import FLOAT, INT
 from ..core.dependence_rules import nothing
 from ..core.record import define, no_jvp, no_vjp, numpy_function
-from .opaque_call import BY_NAME, spelled
+from .opaque_call import spelled
 
 CLOCKS = (time.time, time.perf_counter, time.monotonic, time.process_time, time.thread_time)
 IN_NANOSECONDS = (time.time_ns, time.perf_counter_ns, time.monotonic_ns, time.process_time_ns,
@@ -25,8 +25,7 @@ clock_record = define(
     "clock", evaluate=lambda *, function: function(),
     infer=lambda *, function: INT if function in IN_NANOSECONDS else FLOAT, pure=False,
     syntax=lambda *, function: ast.Call(spelled(function), [], []), vjp=no_vjp, jvp=no_jvp,
-    depends=nothing, native="python", contiguous="operands")
-BY_NAME.append(clock_record)
+    depends=nothing, native="python", contiguous="operands", calls_by_name=True)
 
 
 def _reader(clock: Callable) -> Callable:

@@ -175,7 +175,5 @@ foreign = define(
     evaluate=_evaluate,
     infer=_infer_foreign,
     syntax=_spell_foreign,
-    depends=anything, native="python", contiguous="operands",
+    depends=anything, native="python", contiguous="operands", calls_by_name=True,
 )
-# ops whose text calls their attribute `function` by its name
-BY_NAME = [foreign]

@@ -8,6 +8,8 @@ computed before it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...check_flags import is_checking
 from ...ir.graph import Function
 from ...ir.reemit import clone
@@ -57,9 +59,13 @@ FINISH = ordered(
 
 def prepared_callee(function: Function) -> Function:
     """Clean up a function that another calls, before either is transformed."""
-    return run_each(PREPARE, clone(function), look=verified if is_checking() else None)
+    return _run_on_callee(PREPARE, clone(function))
 
 
 def finished_callee(function: Function) -> Function:
-    """Clean up a part of a derivative that another part calls."""
-    return run_each(FINISH, clone(function), look=verified if is_checking() else None)
+    """Clean up a part of a derivative that another part calls; it may be changed."""
+    return _run_on_callee(FINISH, function)
+
+
+def _run_on_callee(passes: Sequence[Pass], function: Function) -> Function:
+    return run_each(passes, function, look=verified if is_checking() else None)
