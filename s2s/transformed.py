@@ -65,6 +65,8 @@ class Specialised:
     # runs calls like the first, and passes on others (call/fast_path.py)
     direct: Callable | None = None
     into: Callable | None = None  # runs calls like one with arrays for the results
+    # runs calls that give such arguments as keywords of a `**`
+    by_keywords: Callable | None = None
     is_met: bool = False  # whether there has been a call
     getters: list[Callable] = field(init=False)
 
@@ -221,7 +223,8 @@ class Transformed:
             if named is not self:
                 result = named(*args, **kwargs)
                 self.last = named.last
-                return result if out is None else written(result, out)
+                self.__call__ = self.direct_by_keywords(named, args, kwargs)
+                return result
             args = self.bound(args, kwargs)
         with at_definition_line(self.base):
             found = self.specialise(args)
@@ -243,16 +246,30 @@ class Transformed:
         self.__call__ = (found.direct if out is None else found.into) or self.call
         return result
 
-    def direct(self, found: Specialised, args: tuple, out=None) -> Callable | None:
-        """Return the function that runs calls with arguments like these; None where their lengths
-        decide.
+    def direct(self, found: Specialised, args: tuple, out=None, again: Callable | None = None,
+               keywords: Sequence[str] = ()) -> Callable | None:
+        """Return the function that runs calls with arguments like these, of which a `**` holds the
+        `keywords`; None where their lengths decide.
         """
         if self.measured_positions(len(args)):
             return None
         agreed = [a.text for a in agreements(found.function)]
-        again = repeated(self.call, self.signature, len(args))
+        again = again or repeated(self.call, self.signature, len(args))
         return direct(self.name, self.signature, args, found.call, found.getters, found.consulted,
-                      agreed, again, self.static_positions(len(args)), out)
+                      agreed, again, self.static_positions(len(args)), out, keywords)
+
+    def direct_by_keywords(self, named: Transformed, args: tuple, kwargs: dict) -> Callable:
+        """Return the function that runs calls like this one, whose keywords `named` takes by names
+        of their own; `call` where lengths decide.
+        """
+        found = named.last
+        if found.by_keywords is None:
+            values = named.bound(args, kwargs)
+            keywords = [name for name in kwargs if name not in self.signature.parameters]
+            again = repeated(self.call, self.signature, len(values) - len(keywords))
+            found.by_keywords = named.direct(found, values, again=again,
+                                             keywords=keywords) or self.call
+        return self.call if is_requested("conventions") else found.by_keywords
 
     @property
     def takes_out(self) -> bool:

@@ -80,14 +80,16 @@ SIMPLE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callable,
            getters: Sequence[Callable], consulted: dict[Callable, object], agreed: Sequence[str],
-           again: Callable, fixed: Sequence[int] = (), out=None) -> Callable | None:
+           again: Callable, fixed: Sequence[int] = (), out=None,
+           keywords: Sequence[str] = ()) -> Callable | None:
     """Build the function to run for arguments of the kinds of `args`, in the order of `signature`;
     None for kinds that need a slower check.
 
     `call(*args, *captured)` is what runs, whose captured values `getters` read; `agreed` are
     conditions on `a0`, `a1`, ..., which hold of calls that are in order; `again(values, rest)` is
     called where this function cannot tell.  The arguments numbered in `fixed` are static.  With
-    `out`, calls are meant that are given such a tree of arrays to write the results into.
+    `out`, calls are meant that are given such a tree of arrays to write the results into.  The
+    parameters `keywords` are given, in this order, to the function's `**`.
     """
     parameters = spread(signature, len(args))
     if len(parameters) != len(args) or any(p.kind not in SIMPLE for p in parameters):
@@ -95,7 +97,8 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     own = name if name.isidentifier() else "call"
     names = Names([own, *(p.name for p in parameters)])
     named = (names.new("named")
-             if any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()) else None)
+             if keywords or any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+             else None)
     takes_out = "out" not in names.taken and named is None  # else it is the program's
     given = names.new("out")
     native = getattr(getattr(call, "native", None), "whole", None)
@@ -103,10 +106,12 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
               and native.is_pure and (not native.is_sanitized or out is not None) else None)
     kinds = Kinds(names, native is None, LENGTHS in consulted)
     for k, (p, x) in enumerate(zip(parameters, args)):
+        read = f"({p.name} := {named}[{p.name!r}])" if p.name in keywords else p.name
         if k in fixed:
-            kinds.conditions.append(same(p.name, x, names))
-        elif not kinds.describe(x, p.name):
+            kinds.conditions.append(same(read, x, names))
+        elif not kinds.describe(x, p.name, read):
             return None
+    parameters = [p for p in parameters if p.name not in keywords]
     values = [p.name for p in parameters]
     for getter in getters:
         value = names.new("v")
@@ -119,7 +124,8 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     if takes_out and out is None:
         kinds.conditions.append(f"{given} is None")
     read = set(getters)
-    conditions = [*([f"not {named}"] if named else []), *kinds.conditions,
+    order = f"[*{named}] == {names.given([*keywords], 'order')}" if keywords else f"not {named}"
+    conditions = [*([order] if named else []), *kinds.conditions,
                   *(current(getter, content, names) for getter, content in consulted.items()
                     if not (isinstance(getter, (Noted, Fixed)) or isinstance(getter, Kind)
                             and getter.of in read or isinstance(getter, EqualShapes)

@@ -194,6 +194,29 @@ def test_arguments_as_python_takes_them(way):
                 slope(*args, **keywords)
 
 
+def by_keywords(x, *rest, scale=1.0, **weights):
+    total = sum(rest)
+    for name, weight in weights.items():
+        total = total * x + weight * len(name)
+    return scale * total
+
+
+@both
+def test_keywords_of_two_stars(way):
+    slope = way(s2s.grad(by_keywords))
+    for _ in range(3):  # the function that runs calls of one kind meets those of another
+        assert slope(3.0, a=1.0, bc=2.0) == 1.0
+        assert slope(3.0, bc=2.0, a=1.0) == 4.0  # their order counts
+        assert slope(x=3.0, a=1.0, bc=2.0, scale=2.0) == 2.0
+        assert slope(3.0, 5.0, a=1.0, bc=2.0) == 31.0
+        assert slope(3.0, a=np.float64(1.0), bc=2) == 1.0
+        assert slope(3.0, 5.0) == 0.0
+        with pytest.raises(TypeError):
+            slope(a=1.0, bc=2.0)
+    slope(3.0, a=1.0, bc=2.0)
+    assert slope.__call__.__name__ == "by_keywords_grad", "calls by keywords take the slow way"
+
+
 def test_parameters_that_have_names_of_builtins():
     def f(type, float, len, ndarray, max, rest, out):
         return np.sum(type * float + len * ndarray) * max * rest * out
