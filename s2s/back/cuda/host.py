@@ -2,28 +2,41 @@
 
 Every outermost independent loop becomes a kernel of its own (kernel.py); a sequential loop runs in
 a kernel of one thread, or, if there are independent loops inside it, on the host, which then
-launches those. Arrays stay on the device from the first line to the last; numbers stay on the host.
-Ops without a kernel (a matrix product, say) are computed by NumPy on copies.
+launches those. Arrays are CuPy's, on the device from the first line to the last; numbers stay on
+the host. Ops without a loop (a matrix product, say) are calls of CuPy, which launches cuBLAS,
+cuSOLVER or cuFFT. Numba's simulator has no CuPy: there `cp` is NumPy, whose arrays its kernels
+take.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...analysis.dependence import roles
 from ...errors import UnsupportedError
-from ...ir.builder import Builder, at, emit
-from ...ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
+from ...ir.builder import Builder, add_op, at, emit
+from ...ir.graph import (
+    MISSING,
+    Block,
+    Function,
+    Op,
+    Value,
+    free_values,
+    op_free_values,
+    walk,
+)
 from ...ir.reemit import emit_op
 from ...ir.types import INT, NONE, Array, Scalar, Tape, Type
 from ...ops.arrays.reshape import only
 from ...ops.core.control import at_least_zero, for_loop, if_, undefined, while_loop
 from ...ops.core.record import Record, constant, value
 from ...ops.core.shape import length
+from ..loopir.ops import contiguous, dtype_syntax
 from ..print.insert_copies import insert_copies
 from ..print.printer import Module, definition
 from ..syntax.ast_builders import call, dotted_call
@@ -59,15 +72,21 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
     host = Host(insert_copies(function, results=True, augmented=False))
     main = host.function()
     helpers = {op.record.helper: None for op in walk(main.block) if op.record.helper is not None}
+    launched = {op.attrs["kernel"] for op in walk(main.block) if op.record is launch}
+    host.kernels = [kernel for kernel in host.kernels if kernel.name in launched]
     trees = ([kernel.tree for kernel in host.kernels]
              + [definition(main, native=True,
                            reserved=CUDA_NAMES.union(k.name for k in host.kernels))])
-    sums = any(op.record is add_up for op in walk(main.block))
-    copies = any(op.record is device_copy for op in walk(main.block))
+    used = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    texts = []
+    for name, text in reversed(TEXTS.items()):
+        if name in used:
+            texts.insert(0, text)
+            used.update(re.findall(r"\w+", text))
     unparser = Unparser()
-    unparser.out = _header(trees, threads)
-    for wanted, text in ((sums, ADD_UP), (copies, COPY_OF), (True, BLOCKS_OF)):
-        unparser.out += ["", "", *text.strip().split("\n")] if wanted else []
+    unparser.out = _header(used, threads)
+    for text in texts:
+        unparser.out += ["", "", *text.strip().split("\n")]
     for helper in helpers:
         unparser.out += ["", "", *textwrap.dedent(inspect.getsource(helper)).rstrip().split("\n")]
     for tree in trees:
@@ -78,12 +97,15 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
     return CudaModule(text, main.name, lines, kernels={k.name: signature(k) for k in host.kernels})
 
 
-def _header(trees: list[ast.FunctionDef], threads: int) -> list[str]:
-    used = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    types = [name for name in ("float32", "float64", "int64") if name in used]
+def _header(used: set[str], threads: int) -> list[str]:
+    types = [name for name in ("float32", "float64", "int64", "uint32") if name in used]
+    arrays = ["if config.ENABLE_CUDASIM:", "    import numpy as cp", "else:",
+              "    import cupy as cp", ""] if "cp" in used else []
+    numba = [*(["config"] if arrays else []), "cuda", *types]
     return [*(["import math"] if "math" in used else []), "import numpy as np",
-            f"from numba import {', '.join(['cuda', *types, 'uint32'])}", "",
-            f"THREADS = {threads}  # in a block", f"BLOCKS = {BLOCKS}  # in a grid, at most"]
+            f"from numba import {', '.join(sorted(numba, key=lambda name: name != 'config'))}", "",
+            *arrays, f"THREADS = {threads}  # in a block",
+            f"BLOCKS = {BLOCKS}  # in a grid, at most"]
 
 
 def signature(kernel: Kernel) -> str:
@@ -129,33 +151,34 @@ def add_up_kernel(parts, total):
 
 def add_up(parts):
     """The sum of what the blocks have made, by one block: in the same order every time."""
-    total = cuda.device_array(1, parts.dtype)
+    total = cp.empty(1, parts.dtype)
     add_up_kernel[1, THREADS](parts, total)
-    return total[0]
+    return number(total)
 '''
 
-COPY_OF = '''
-def copy_of(x):
-    """The array x again, on the device."""
-    y = cuda.device_array(x.shape, x.dtype)
-    y.copy_to_device(x)
-    return y
+NUMBER = '''
+def number(x):
+    """The only element of x, on the host."""
+    return x.dtype.type(x.item()) if hasattr(x, "dtype") else x
 '''
+
+TO_NUMPY = '''
+def to_numpy(x):
+    """The array x, on the host."""
+    return x if isinstance(x, np.ndarray) else x.get()
+'''
+
+# functions of the module that are there if they are called: by those below, too
+TEXTS = {"number": NUMBER, "to_numpy": TO_NUMPY, "blocks_of": BLOCKS_OF, "add_up": ADD_UP}
 
 # ---------------------------------------------------------------------------------- ops of the host
 #
 # All of them are declared impure, so that the printer keeps their order: a launch changes arrays.
 
 
-def _np_dtype(dtype: str) -> ast.expr:
-    return ast.parse(f"np.{dtype if dtype != 'bool' else 'bool_'}", mode="eval").body
-
-
 def _allocation(*lengths: ast.expr, type: Array, zero: bool) -> ast.expr:
-    dtype = [] if type.dtype == "float64" else [_np_dtype(type.dtype)]
-    if zero:
-        return dotted_call("cuda.to_device", dotted_call("np.zeros", only(lengths), *dtype))
-    return dotted_call("cuda.device_array", only(lengths), *dtype)
+    dtype = [] if type.dtype == "float64" else [dtype_syntax(type.dtype)]
+    return dotted_call("cp.zeros" if zero else "cp.empty", only(lengths), *dtype)
 
 
 def _launch(blocks: ast.expr, *args: ast.expr, kernel: str, single: bool) -> ast.expr:
@@ -168,9 +191,10 @@ def _launch(blocks: ast.expr, *args: ast.expr, kernel: str, single: bool) -> ast
 device_array = Record("device array", evaluate=None, pure=False, syntax=_allocation,
                       infer=lambda *lengths, type, zero: type)
 device_copy = Record("device copy", evaluate=None, pure=False, infer=lambda x: x.type,
-                     syntax=lambda x: call("copy_of", x))
+                     syntax=lambda x: _call_method(x, "copy"))
 element = Record("element", evaluate=None, pure=False, infer=lambda x, *index, type: type,
-                 syntax=lambda x, *index, type: ast.Subscript(x, only(index), ast.Load()))
+                 syntax=lambda x, *index, type: call("number", ast.Subscript(x, only(index),
+                                                                             ast.Load())))
 blocks_of = Record("blocks of", evaluate=None,
                    infer=lambda n: INT, syntax=lambda n: call("blocks_of", n))
 launch = Record("launch", evaluate=None, pure=False,
@@ -178,19 +202,38 @@ launch = Record("launch", evaluate=None, pure=False,
 add_up = Record("add up", evaluate=None, pure=False, infer=lambda parts, *, type: type,
                 syntax=lambda parts, *, type: (
                     call("add_up", parts) if type.dtype.startswith("float")
-                    else _call_method(_call_method(parts, "copy_to_host"), "sum")))
+                    else call("number", _call_method(parts, "sum"))))
+
+
+def _on_device(op: Op, is_view: bool) -> Record:
+    """The op on arrays, computed by CuPy: a view stays one if `is_view`."""
+    def syntax(*args: ast.expr, **attrs) -> ast.expr:
+        result = _by_cupy(op.record.syntax(*args, **attrs))
+        if isinstance(op.output.type, Scalar):
+            return call("number", result)
+        return dotted_call("cp.ascontiguousarray", result) if (
+            op.record.views and not is_view) else result
+
+    return Record(f"{op.name} on the device", evaluate=None, pure=False, syntax=syntax,
+                  infer=lambda *inputs, **attrs: [y.type for y in op.outputs])
+
+
+def _by_cupy(call: ast.expr) -> ast.expr:
+    """A call of NumPy's function as one of CuPy's."""
+    for node in ast.walk(call):
+        if isinstance(node, ast.Name) and node.id == "np":
+            node.id = "cp"
+    return call
 
 
 def _on_host(op: Op) -> Record:
-    """The op, computed by NumPy on copies."""
+    """The op, a function of Python, on copies on the host."""
     def syntax(*args: ast.expr, **attrs) -> ast.expr:
-        copies = [_call_method(a, "copy_to_host") if isinstance(x.type, Array) else a
+        copies = [call("to_numpy", a) if isinstance(x.type, Array) else a
                   for a, x in zip(args, op.inputs)]
         result = op.record.syntax(*copies, **attrs)
-        if isinstance(op.output.type, Array):
-            return dotted_call("cuda.to_device", dotted_call("np.ascontiguousarray", result)
-                               if op.record.views else result)
-        return result
+        return (dotted_call("cp.asarray", result) if isinstance(op.output.type, Array)
+                else result)
 
     return Record(f"{op.name} on the host", evaluate=None, pure=False, syntax=syntax,
                   helper=op.record.helper, infer=lambda *inputs, **attrs: op.output.type)
@@ -210,6 +253,7 @@ class Host:
         self.loops = loops
         self.kernels: list[Kernel] = []
         self.env: dict[Value, Value] = {}
+        self.views: set[Op] = set()  # that need not be contiguous
 
     def function(self) -> Function:
         source = self.loops
@@ -220,6 +264,7 @@ class Host:
 
     def block(self, block: Block, args: Sequence[Value] = ()) -> list[Value]:
         self.env.update(zip(block.params, args, strict=True))
+        self.views.update(self.views_for_cupy(block))
         for op in block.ops:
             with at(op.line):
                 self.op(op)
@@ -242,12 +287,33 @@ class Host:
                 out = emit(element, *inputs, type=op.output.type)
             case "for" | "while" | "if":
                 return self.control(op, inputs)
-            case _ if self.reads_arrays(op):
+            case _ if self.reads_arrays(op) and op.record.helper is not None:
                 out = emit(_on_host(op), *inputs, **op.attrs)
+            case _ if self.reads_arrays(op):
+                made = add_op(_on_device(op, op in self.views), inputs, op.attrs,
+                              [y.type for y in op.outputs])
+                self.env.update(zip(op.outputs, made.outputs))
+                for old, new in zip(op.outputs, made.outputs):
+                    new.name = old.name
+                return
             case _:
                 return emit_op(op, self.env)
         out.name = out.name or op.output.name
         self.env[op.output] = out
+
+    def views_for_cupy(self, block: Block) -> list[Op]:
+        """Ops of `block` whose results are views that only CuPy reads, in the same block."""
+        readers = {x for op in block.ops if self.is_cupys(op) for x in op.inputs}
+        others = {*block.yields, *(x for op in block.ops if not self.is_cupys(op)
+                                   for x in op_free_values(op))}
+        return [op for op in block.ops if op.record.views and self.is_cupys(op)
+                and op.output in readers and op.output not in others]
+
+    def is_cupys(self, op: Op) -> bool:
+        """Whether `op` is a call of CuPy, which reads arrays of any layout."""
+        return (not op.blocks and op.record.allocates is None and op.record.helper is None
+                and op.record is not contiguous and self.reads_arrays(op)
+                and all(isinstance(y.type, Array) for y in op.outputs))
 
     def reads_arrays(self, op: Op) -> bool:
         touched = [x for k, x in enumerate(op.inputs) if k not in op.record.shapes]

@@ -35,7 +35,8 @@ from .thread_body import Body, arrays_made, is_argument, item_of, known, lengths
 
 # names used by the kernels' module: host.py, grid_stride.py
 CUDA_NAMES = frozenset({"cuda", "float32", "float64", "int64", "uint32", "THREADS", "BLOCKS",
-                        "blocks_of", "add_up", "add_up_kernel", "copy_of", "given"})
+                        "blocks_of", "add_up", "add_up_kernel", "number", "to_numpy", "cp",
+                        "config", "given"})
 THREADS = 128  # threads in a block; sums are added up in a tree, so a power of two
 
 

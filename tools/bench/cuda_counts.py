@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""What CUDA code consists of: kernels, those of one thread, and what goes through the host.
+
+    python tools/bench/cuda_counts.py [word ...] [--record VERSION] [--write FOLDER]
+
+The programs are those of tests/cuda/examples.py, of tests/programs.py (value and gradient), the cases of tools/bench/cases,
+and a few from users' laps; words choose those whose names contain one.  Nothing is run, and no GPU is needed: numba-cuda has
+to be installed.
+
+    --record   the table goes to tools/bench/results/cuda-VERSION.md
+    --write    the modules go to this folder, a file each
+
+The columns: `launches` in the text of the host's function, and those of them in `one thread`; `CuPy`, calls of its functions
+that compute; `numbers`, read from the device; `arrays`, copied to the host and back in the midst of a program.
+"""
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import libraries
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "cuda")]
+
+from examples import EXAMPLES  # noqa: E402
+from programs import MORE_RESULTS, PROGRAMS  # noqa: E402
+
+import s2s  # noqa: E402
+
+COLUMNS = ("launches", "one thread", "CuPy", "numbers", "arrays")
+ALLOCATES = {"empty", "zeros", "asarray"}
+
+
+def softmax(x, w):
+    e = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return np.sum(e / np.sum(e, axis=1, keepdims=True) * w)
+
+
+def layer_norm(x, scale, shift):
+    centred = x - np.mean(x, axis=1, keepdims=True)
+    variance = np.mean(centred * centred, axis=1, keepdims=True)
+    return np.sum(np.tanh(centred / np.sqrt(variance + 1e-5) * scale + shift))
+
+
+def plane(u, k, steps):
+    for _ in range(steps):
+        v = u.copy()
+        v[1:-1, 1:-1] = u[1:-1, 1:-1] + k * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2]
+                                             + u[1:-1, 2:] - 4.0 * u[1:-1, 1:-1])
+        u = v
+    return np.sum(u * u)
+
+
+def linear_system(A, b):
+    x = np.linalg.solve(A, b)
+    return np.sum(x * x) + np.max(np.abs(x)) + np.argmin(x)
+
+
+def powers(x, n):
+    y = x
+    for _ in range(n):
+        y = y * y * x + x
+    return y
+
+
+def programs() -> Iterator[tuple[str, object, tuple]]:
+    """The name, the function to compile and the arguments of each program."""
+    for name, (f, args) in EXAMPLES.items():
+        yield name, f, args
+    for p in PROGRAMS:
+        yield (p.name, p.function if p.name in MORE_RESULTS
+               else s2s.value_and_grad(p.function, argnums=p.wrt), p.args)
+    for name in libraries.names():
+        case = libraries.case(name)
+        f = s2s.value_and_grad(case.program, argnums=case.WRT) if case.WRT else case.program
+        yield (f"bench: {name}", s2s.vmap(f, case.AXES) if hasattr(case, "AXES") else f,
+               case.arguments(8))
+    rng = np.random.default_rng(0)
+    x, v = rng.normal(size=(6, 5)), rng.uniform(0.5, 1.5, size=5)
+    yield "lap: softmax", s2s.grad(softmax), (x, x * x)
+    yield "lap: layer norm", s2s.grad(layer_norm, (0, 1, 2)), (x, v, v)
+    yield "lap: heat in a plane", s2s.grad(plane, (0, 1)), (x, 0.1, 3)
+    yield "lap: linear system", s2s.grad(linear_system, (0, 1)), (x[:5] + 4.0 * np.eye(5), v)
+    yield "lap: powers, lane by lane", s2s.vmap(s2s.grad(powers), (0, None)), (v, 3)
+
+
+def counts(text: str) -> dict[str, int]:
+    """The numbers of the columns in a module of CUDA code."""
+    main = ast.parse(text).body[-1]
+    calls = [node for node in ast.walk(main) if isinstance(node, ast.Call)]
+    launches = [c for c in calls if isinstance(c.func, ast.Subscript)]
+    names = [ast.unparse(c.func) for c in calls]
+    sums = len(re.findall(r"^\w+ = add_up|\badd_up\(", ast.unparse(main)))
+    return {
+        "launches": len(launches) + sums,
+        "one thread": sum(ast.unparse(c.func.slice) == "(1, 1)" for c in launches),
+        "CuPy": sum(name.startswith("cp.") and name.split(".")[-1] not in ALLOCATES
+                    for name in names)
+                + sum(isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+                      for node in ast.walk(main)),
+        "numbers": names.count("number") + sums,
+        "arrays": names.count("to_numpy"),
+    }
+
+
+def table(rows: dict[str, dict[str, int] | str]) -> str:
+    lines = ["| program | " + " | ".join(COLUMNS) + " |", "|---" * (1 + len(COLUMNS)) + "|"]
+    for name, found in rows.items():
+        lines.append(f"| {name} | {found}" + " |" * len(COLUMNS) if isinstance(found, str) else
+                     f"| {name} | " + " | ".join(str(found[c] or "") for c in COLUMNS) + " |")
+    counted = [found for found in rows.values() if not isinstance(found, str)]
+    lines.append(f"| **{len(counted)} of {len(rows)} programs** | "
+                 + " | ".join(str(sum(found[c] for found in counted)) for c in COLUMNS) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--record", metavar="VERSION")
+    parser.add_argument("--write", metavar="FOLDER", type=Path)
+    options = parser.parse_args()
+    rows: dict[str, dict[str, int] | str] = {}
+    for name, f, args in programs():
+        if options.words and not any(word in name for word in options.words):
+            continue
+        try:
+            text = s2s.jit(f, target="cuda").lower(*args).loops
+        except s2s.UnsupportedError as error:
+            rows[name] = "refused: " + str(error).splitlines()[-2]
+            continue
+        rows[name] = counts(text)
+        if options.write:
+            options.write.mkdir(parents=True, exist_ok=True)
+            (options.write / (re.sub(r"\W+", "_", name) + ".py")).write_text(text)
+    print(table(rows))
+    if options.record:
+        (HERE / "results" / f"cuda-{options.record}.md").write_text(table(rows))
+
+
+if __name__ == "__main__":
+    main()
