@@ -223,6 +223,16 @@ class Tape(List):
 
 
 @dataclass(frozen=True)
+class HashTable(List):
+    """A dict from keys, which are numbers or tuples of numbers, to places in a list; `item` is the
+    type of its keys.
+    """
+
+    def __str__(self) -> str:
+        return f"hash table of {self.item}"
+
+
+@dataclass(frozen=True)
 class Generator:
     """A numpy.random.Generator, which every draw changes; `legacy`, a numpy.random.RandomState."""
 
@@ -263,6 +273,8 @@ def carries_derivative(type: Type) -> bool:
             return dtype is None or is_inexact(dtype)
         case Tuple(items):
             return any(map(carries_derivative, items))
+        case HashTable():
+            return False  # keys may be floats
         case List(item):
             return carries_derivative(item)
         case Unknown(_, dtype):

@@ -1,11 +1,10 @@
 """Sets, deques, counters, and dicts with run-time keys as plain Python classes, whose methods the
 front end inlines.
 
-A set is the list of its members, a deque that of its items, a dict those of its keys and of its
-values; lists have derivatives, go through branches and loops, and vanish where they are known when
-code is generated.  So a key is looked for among all keys: a table of places by key would need a
-type of its own in the IR, in print and in native code, to be worth more than the comparison of a
-few hundred integers, which is what programs keep so.
+A set is the list of its members, a deque that of its items, a dict that of its values, and a hash
+table of the place of each key among these; lists have derivatives, go through branches and loops,
+and vanish where they are known when code is generated, and so do hash tables, but that they have no
+derivatives.
 """
 
 from __future__ import annotations
@@ -169,95 +168,132 @@ class Deque:
         self._items.remove(x)
 
 
+# A hash table: what the front end does with one is an op each (ops/program/hash_tables.py).
+
+
+def new_table():
+    return {}
+
+
+def find(table, key):
+    """The place of a key; -1 if it is not there."""
+    return table.get(key, -1)
+
+
+def put(table, key, place):
+    table[key] = place
+
+
+def remove(table, key):
+    del table[key]
+
+
+def count_keys(table):
+    return len(table)
+
+
+def keys_in(table):
+    return list(table)
+
+
+def places_in(table):
+    return list(table.values())
+
+
 class Keyed:
     """A dict; `factory` makes what a defaultdict puts where there is nothing.
 
-    `d[key] += x` and `d[key].append(x)` look for the `place` of the key once.
+    `d[key] += x` and `d[key].append(x)` look for the `place` of the key once.  A value whose key is
+    deleted stays in its place, which is used no more: so no other value moves, and a derivative
+    that comes back finds each where it was.
     """
 
     def __init__(self, factory=None):
-        self._keys = []
+        self._places = new_table()
         self._values = []
+        self._has_gaps = False
         self._factory = factory
 
     def __len__(self):
-        return len(self._keys)
+        return count_keys(self._places)
 
     def __contains__(self, key):
-        return key in self._keys
+        return find(self._places, key) >= 0
+
+    def append(self, key, x):
+        put(self._places, key, len(self._values))
+        self._values.append(x)
 
     def place(self, key):
-        if key not in self._keys:
+        if find(self._places, key) < 0:
             if self._factory is None:
                 raise KeyError(key)
-            self._keys.append(key)
-            self._values.append(self._factory())
-        return self._keys.index(key)
+            self.append(key, self._factory())
+        return find(self._places, key)
 
     def place_or(self, key, default):
-        if key not in self._keys:
-            self._keys.append(key)
-            self._values.append(default)
-        return self._keys.index(key)
+        if find(self._places, key) < 0:
+            self.append(key, default)
+        return find(self._places, key)
 
     def __getitem__(self, key):
         return self._values[self.place(key)]
 
     def __setitem__(self, key, x):
-        if key in self._keys:
-            self._values[self._keys.index(key)] = x
+        k = find(self._places, key)
+        if k >= 0:
+            self._values[k] = x
         else:
-            self._keys.append(key)
-            self._values.append(x)
+            self.append(key, x)
 
     def get(self, key, default=None):
-        return self._values[self._keys.index(key)] if key in self._keys else default
+        k = find(self._places, key)
+        return self._values[k] if k >= 0 else default
 
     def setdefault(self, key, default=None):
-        if key not in self._keys:
-            self._keys.append(key)
-            self._values.append(default)
-        return self._values[self._keys.index(key)]
+        return self._values[self.place_or(key, default)]
 
     def pop(self, key):
-        if key not in self._keys:
+        k = find(self._places, key)
+        if k < 0:
             raise KeyError(key)
-        k = self._keys.index(key)
-        self._keys.pop(k)
-        return self._values.pop(k)
+        remove(self._places, key)
+        self._has_gaps = True
+        return self._values[k]
 
     def keys(self):
-        return self._keys
+        return keys_in(self._places)
 
     def values(self):
+        if self._has_gaps:
+            return [self._values[k] for k in places_in(self._places)]
         return self._values
 
     def items(self):
-        return list(zip(self._keys, self._values))
+        return list(zip(self.keys(), self.values()))
 
     def clear(self):
-        self._keys = []
+        self._places = new_table()
         self._values = []
+        self._has_gaps = False
 
 
 class Tally(Keyed):
     """collections.Counter(source)."""
 
     def __init__(self, source=()):
-        self._keys = []
+        self._places = new_table()
         self._values = []
+        self._has_gaps = False
         self._factory = None
         for x in source:
             self[x] = self[x] + 1
 
     def place(self, key):
-        if key not in self._keys:
-            self._keys.append(key)
-            self._values.append(0)
-        return self._keys.index(key)
+        return self.place_or(key, 0)
 
     def __getitem__(self, key):
-        return self._values[self._keys.index(key)] if key in self._keys else 0
+        return self.get(key, 0)
 
     def most_common(self, n=None):
         found = sorted(self.items(), key=lambda item: item[1], reverse=True)

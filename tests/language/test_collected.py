@@ -755,12 +755,10 @@ def test_keyed_by_run_time_data(f, args):
             groups_by_label,
             functions_by_index,
             window,
-            cached_by_key,
             columns_of_a_list,
             cheapest_path,
             event_queue,
             set_of_pairs,
-            get_with_a_default,
         )
     ],
     ids=lambda p: getattr(p, "__name__", ""),

@@ -18,10 +18,11 @@ import numpy as np
 from ...analysis.alias_in_trip import parts
 from ...ir.builder import Builder
 from ...ir.graph import Block, Function, Op, Value, walk
-from ...ir.types import UNDEFINED, Array, List, Scalar, Tape, Tuple, Type, join
+from ...ir.types import UNDEFINED, Array, HashTable, List, Scalar, Tape, Tuple, Type, join
 from ...ops.core.control import tape_new, tape_push
 from ...ops.core.copy import copy_again
 from ...ops.core.record import Record
+from ...ops.program.hash_tables import hash_of, numbered
 from ...ops.program.list_ops import list_get, list_of
 from ...ops.program.list_sums import list_full
 
@@ -57,6 +58,8 @@ class ItemType:
     def completed(self) -> Type:
         """The type, completed by what is known of each list that was unified into it."""
         root = self.root()
+        if isinstance(root.type, HashTable):
+            return HashTable(root.item.completed())
         if root.item is None:
             return Scalar("float64") if root.type == UNDEFINED else root.type
         return List(root.item.completed())
@@ -78,6 +81,8 @@ def type_empty_lists(function: Function) -> Function:
                 and not held[op.output].is_inferred_by_numba()):
             op.record, op.attrs = empty_list, {"item": held[op.output].completed().item,
                                                "kind": type(op.output.type)}
+        elif op.record is hash_of:
+            op.record, op.attrs = empty_table, {"item": held[op.output].completed().item}
     if any(isinstance(p.type, Tape) for p in function.params):
         _copy_arrays(function.block)
     return function
@@ -194,6 +199,8 @@ def spelled(type: Type) -> str:
             return f"np.{np.dtype(dtype).name}(0)"
         case Array(dtype, dims):
             return f"np.empty({(0,) * len(dims)}, np.{np.dtype(dtype).name})"
+        case HashTable(item):
+            return f"numbered([{spelled(item)}][:0])"
         case List(item):
             return f"[{spelled(item)}][:0]"
         case Tuple(items):
@@ -204,3 +211,7 @@ def spelled(type: Type) -> str:
 empty_list = Record("empty_list", evaluate=lambda
                     *, item, kind: [], infer=lambda *, item, kind: kind(item), syntax=lambda
                     *, item, kind: ast.parse(f"[{spelled(item)}][:0]", mode="eval").body)
+
+empty_table = Record("empty_table", evaluate=lambda *, item: {},
+                     infer=lambda *, item: HashTable(item), helper=numbered,
+                     syntax=lambda *, item: ast.parse(spelled(HashTable(item)), mode="eval").body)

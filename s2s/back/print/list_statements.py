@@ -1,10 +1,13 @@
-"""Statements that change a list in place: `xs[i] = v`, `xs.insert(i, v)`, `v = xs.pop(i)`."""
+"""Statements that change a list or a dict in place: `xs[i] = v`, `xs.insert(i, v)`, `v =
+xs.pop(i)`, `del d[key]`.
+"""
 
 from __future__ import annotations
 
 import ast
 
 from ...ir.graph import Op
+from ...ops.program.hash_tables import hash_put, hash_remove
 from ...ops.program.list_cotangents import plus_syntax
 from ...ops.program.list_ops import list_insert
 
@@ -14,6 +17,10 @@ def list_statement(writer, op: Op) -> ast.stmt:
     name, (first, *rest) = writer.names[op.outputs[0]], [writer.expression(x)
                                                          for x in op.inputs[1:]]
     xs = ast.Name(name, ast.Load())
+    if op.record is hash_remove:
+        return ast.Delete([ast.Subscript(xs, first, ast.Del())])
+    if op.record is hash_put:
+        return ast.Assign([ast.Subscript(xs, first, ast.Store())], *rest)
     if op.record is list_insert:
         return ast.Expr(_method(xs, "insert", rest[0], first))
     if op.record.growth < 0:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from ...analysis.definite_assignment import maybe_unbound, moves_of
 from ...ir.graph import Function, Value, walk
-from ...ir.types import Array, List, Scalar, Type, Unknown
+from ...ir.types import Array, HashTable, List, Scalar, Type, Unknown
 from ..loops.type_empty_lists import spelled
 
 # ops that copy a value without needing it
@@ -44,6 +44,8 @@ def must_be_bound(
 def placeholder(type: Type, native: bool = False) -> ast.expr:
     """A value of `type` that nobody reads, though its length may be read."""
     match type:
+        case HashTable() if not native:
+            return ast.Dict([], [])
         case List():
             return ast.parse(spelled(type) if native else "[]", mode="eval").body
         case Scalar(dtype):

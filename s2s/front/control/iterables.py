@@ -15,14 +15,13 @@ from ...ops.core.control import tape_len, tape_pop
 from ...ops.core.record import value
 from ...ops.core.shape import length
 from ...ops.program.checkpoint import Plan
-from ...ops.program.list_ops import list_copy
 from ..domain.frame import Frame, Object
 from ..domain.functions import Generator, Method
 from ..domain.heap import Cell, Container
 from ..values.captured_lists import outside_items
 from ..values.dicts import Entries, entries_of
 from ..values.list_views import item_of_list
-from ..values.lists import length_of_list, sharing_items, take_item
+from ..values.lists import length_of_list, take_item
 from ..values.objects import method_of
 from ..values.subscript import take
 from .member_tables import table_of
@@ -129,10 +128,9 @@ def members_of(frame: Frame, binding: Container, node: gast.AST, anyhow: bool = 
     """
     if binding.cls.__module__ != Set.__module__:
         return binding
-    items = binding.members["_keys" if issubclass(binding.cls, Keyed) else "_items"]
-    if issubclass(binding.cls, Keyed) and frame.heap.items(items) is None:
-        # lookups while a loop runs over it
-        return sharing_items(frame, items, list_copy(frame.heap.read(items)))
+    if issubclass(binding.cls, Keyed):
+        return frame.session.call(frame, Method(Keyed.keys, binding), [], {}, node)
+    items = binding.members["_items"]
     if binding.cls is not Set or anyhow:
         return items
     if frame.is_static(items) and all(isinstance(x, int) for x in frame.static(items, "a set")):

@@ -26,6 +26,7 @@ from ...ir.types import (
     UNDEFINED,
     Array,
     Extent,
+    HashTable,
     List,
     Scalar,
     Static,
@@ -39,7 +40,9 @@ from .build import build
 _PYTHON = {"float": FLOAT, "int": INT, "bool": BOOL, "complex": Scalar("complex128", weak=True),
            "None": NONE, "undefined": UNDEFINED, "generator": GENERATOR,
            "legacy_generator": RANDOM_STATE}
-_TOKEN = re.compile(r"\s*(tape of|list of|static|\?\[\*[\w.|]+\]|[\w.]+(?:[+-]\d+)?|[\[\](),?])")
+_LISTS = {"tape of": Tape, "list of": List, "hash table of": HashTable}
+_TOKEN = re.compile(rf"\s*({'|'.join(_LISTS)}|static|"
+                    r"\?\[\*[\w.|]+\]|[\w.]+(?:[+-]\d+)?|[\[\](),?])")
 
 
 def build_from_text(text: str, globals: dict | None = None, filename: str = "<s2s>") -> Function:
@@ -140,8 +143,8 @@ def _parse(tokens: list[str], name: str, text: str) -> Type:
         return Unknown(name)
     if head.startswith("?["):
         return Unknown(head[3:-1])
-    if head in ("tape of", "list of"):
-        return (Tape if head == "tape of" else List)(_parse(tokens, name, text))
+    if head in _LISTS:
+        return _LISTS[head](_parse(tokens, name, text))
     if head == "static":
         return NONE if tokens and tokens.pop(0) == "None" else Static(text.removeprefix("static "))
     if head == "(":

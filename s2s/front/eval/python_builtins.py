@@ -42,6 +42,7 @@ from ..values.messages import print_, warn
 from ..values.objects import FUNCTIONS_OF_OBJECTS
 from ..values.strings import format_, repr_, str_
 from ..values.subscript import length_of, take
+from ..values.table_functions import FUNCTIONS_OF_TABLES
 from .match_patterns import QUESTIONS
 
 # longest array that becomes a list of known length; longer ones become run-time lists
@@ -182,7 +183,8 @@ def _digits(function: Callable) -> Callable:
 
 BUILTINS: dict[object, Callable] = Meanings()
 BUILTINS.update({
-    **QUESTIONS, **CONTEXTS, **FUNCTIONS_OF_OBJECTS, **ABOUT_CLASSES,
+    **QUESTIONS, **CONTEXTS, **FUNCTIONS_OF_OBJECTS, **FUNCTIONS_OF_TABLES,
+    **ABOUT_CLASSES,
     range: _range, slice: _slice, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len,
     tuple: _tuple, list: _list,
     checkpoint: _checkpoint,

@@ -44,6 +44,7 @@ from ...ir.types import (
     Array,
     Dim,
     Extent,
+    HashTable,
     List,
     Scalar,
     Static,
@@ -245,8 +246,8 @@ def _say_what_fills(init: Value, type: Type) -> None:
     A trip may read, under a condition, an item that an earlier trip has pushed: emitting the loop
     again needs its type from the start.
     """
-    if (init.type == List(UNDEFINED) and init.op is not None and init.op.name == "list_of"
-        and isinstance(type, List)):
+    if (init.type in (List(UNDEFINED), HashTable(UNDEFINED)) and isinstance(type, List)
+        and init.op is not None and init.op.name in ("list_of", "hash_of")):
         init.op.attrs["item"], init.type = type.item, type
 
 
