@@ -7,7 +7,7 @@
     fast = s2s.jit(df)      # native code
 """
 
-from . import tree
+from . import lax, tree
 from .api import (
     check_grads,
     dump,
@@ -36,6 +36,7 @@ from .errors import (
     ShapeMismatchError,
     SourceError,
     TypeMismatchError,
+    UnboundAxisError,
     UnsupportedError,
     VerifyError,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "SourceError",
     "Transformed",
     "TypeMismatchError",
+    "UnboundAxisError",
     "UnsupportedError",
     "VerifyError",
     "associative_scan",
@@ -89,6 +91,7 @@ __all__ = [
     "jit",
     "jvp",
     "keep_freed_memory",
+    "lax",
     "linearize",
     "ravel_pytree",
     "scan",

@@ -9,14 +9,21 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from types import MethodType
 
 import numpy as np
 
 from . import pipeline, tree
-from .call.argnums import FIRST, checked_axes, numbers, static_names
+from .call.argnums import (
+    FIRST,
+    checked_axes,
+    checked_name,
+    checked_size,
+    numbers,
+    static_names,
+)
 from .derive.linear_maps import FirstHalf, LinearMap, SecondHalf, halves_of, unshared
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import definition_line, from_text
@@ -331,7 +338,8 @@ def hvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
 
 @decorator
 def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
-         out_axes: int | Sequence[int | None] = 0) -> Transformed:
+         out_axes: int | Sequence[int | None] = 0, axis_name: Hashable | None = None,
+         axis_size: int | None = None) -> Transformed:
     """Transform `f` to work on many lanes at once: each argument has one more axis, where `in_axes`
     says, and so has the result.
 
@@ -339,14 +347,22 @@ def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
     `out_axes` is one axis for all results, or one per result, from `-n` to `n - 1` for results of
     `n` axes, that of the lanes included.  Where an argument or a result is a container, its entry
     may be a container of axes like it.  TypeMismatchError for axes that are not there.
+
+    `axis_name` names the axis of lanes for the collectives of `s2s.lax`, over which lanes of `f`
+    tell each other what they have.  `axis_size` is the number of lanes, which arguments with lanes
+    tell, too; without any, it has to be given.
     """
     in_axes, out_axes = checked_axes(in_axes, "in_axes"), checked_axes(out_axes, "out_axes")
-    if in_axes is None:
+    if in_axes is None and axis_size is None:
         raise TypeMismatchError("in_axes=None: vmap over no argument", None,
-                                "say which axis of which argument has the lanes")
-    return Transformed("vmap", f,
-                       {"in_axes": in_axes if isinstance(in_axes, int) else tuple(in_axes),
-                        "out_axes": out_axes})
+                                "say which axis of which argument has the lanes, or axis_size")
+    options = {"in_axes": in_axes if in_axes is None or isinstance(in_axes, int)
+               else tuple(in_axes), "out_axes": out_axes}
+    if axis_name is not None:
+        options["axis_name"] = checked_name(axis_name)
+    if axis_size is not None:
+        options["axis_size"] = checked_size(axis_size)
+    return Transformed("vmap", f, options)
 
 
 # -------------------------------------------------------------------------------------- native code

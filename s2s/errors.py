@@ -296,6 +296,10 @@ class ArrayNeededError(TypeMismatchError):
         self.value = value
 
 
+class UnboundAxisError(S2SError, NameError):
+    """A collective over a named axis that has no lanes."""
+
+
 class ShapeMismatchError(TypeMismatchError, ValueError):
     """Arguments of a call whose lengths do not fit together."""
 

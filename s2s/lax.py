@@ -1,4 +1,5 @@
-"""The control flow of jax.lax as plain Python functions, for programs that come from JAX.
+"""The control flow of jax.lax as plain Python functions, for programs that come from JAX; and the
+collectives, over the named axes of `vmap`, which are ops (ops/program/collectives.py).
 
 s2s reads these as it reads the user's own functions, so generated code has the loop or the branch
 itself.  Programs written for s2s need none of them.  Two other designs were thought of: ops of
@@ -13,6 +14,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from . import tree
+from .ops.program.collectives import (  # noqa: F401
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    pshuffle,
+    psum,
+    psum_scatter,
+)
 
 
 def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand=...):

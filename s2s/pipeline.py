@@ -27,6 +27,7 @@ from .ir.reemit import clone
 from .ir.types import Type
 from .lazy_import import later
 from .ops.math.special import SCIPYS_ALONE
+from .ops.program.collectives import require_bound
 from .ops.program.opaque_call import called, foreign
 from .ops.program.recursive_callee import calls_itself, recursive_callees, with_callees
 from .passes import Pass, dump, ordered, run, stage
@@ -152,9 +153,11 @@ def linearize(function: Function, wrt: Sequence[int]) -> Function:
 
 
 def batch(function: Function, in_axes: Sequence[int | None], out_axes,
-          types: Sequence[Type] | None = None, each_writes: bool = False) -> Function:
-    """Transform f(*xs) -> *ys for one lane to f_vmap(*xs) -> *ys for many."""
-    return stage(vmap.vmap(function, in_axes, out_axes, types, each_writes), "vmap")
+          types: Sequence[Type] | None = None, each_writes: bool = False, **axis) -> Function:
+    """Transform f(*xs) -> *ys for one lane to f_vmap(*xs) -> *ys for many; `axis_name` and
+    `axis_size` are in `axis`.
+    """
+    return stage(vmap.vmap(function, in_axes, out_axes, types, each_writes, **axis), "vmap")
 
 
 def finish(function: Function) -> Function:
@@ -169,6 +172,7 @@ def finish(function: Function) -> Function:
 
 def flatten_calls(function: Function, target: str = "cpu") -> Function:
     """Inline all calls but those of recursive functions, as compiled code needs it."""
+    require_bound(function)
     for callee in recursive_callees(function) if target == "cuda" else ():
         if calls_itself(callee):
             raise UnsupportedError(f"{callee.name} calls itself, which the threads of a GPU do not",
@@ -185,8 +189,15 @@ def flatten_calls(function: Function, target: str = "cpu") -> Function:
 # ------------------------------------------------------------------------------------------- output
 
 
+def text(function: Function) -> str:
+    """Return `function` as the Python that users read."""
+    require_bound(function)
+    return render(function).text
+
+
 def readable(function: Function) -> Module:
     """Print `function` as the Python that users read, and that runs."""
+    require_bound(function)
     module = render(function)
     dump(lambda: module.text, f"{function.name}_source")
     return module
@@ -276,6 +287,7 @@ def export_text(function: Function, compiled: bool = False, target: str = "cpu")
         raise UnsupportedError(f"{function.name} reads {names} at each call, which a file cannot "
                                "hold", None, "make them arguments of the function")
     if not compiled:
+        require_bound(function)
         return importable(render(function), function)
     if target == "cuda":
         return loops_text(function, target)

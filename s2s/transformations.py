@@ -119,12 +119,15 @@ def gradient_of(t, types: tuple) -> Function:
 
 def batch_of(t, types: tuple) -> Function:
     in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
+    named = {key: t.options[key] for key in ("axis_name", "axis_size") if key in t.options}
     parameters = list(t.signature.parameters.values())
     if len(parameters) != len(types) or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
                                             for p in parameters):
         parameters = [inspect.Parameter("_", inspect.Parameter.POSITIONAL_ONLY)] * len(types)
     # all lanes share non-numeric arguments, such as the object of a method
-    if isinstance(in_axes, int):
+    if in_axes is None:
+        axes = [None] * len(types)
+    elif isinstance(in_axes, int):
         shared = t.options.get("shared", 0)
         axes = [None if k < shared or isinstance(type, (Static, Generator))
                 else axis_left_open(t, p, type, in_axes)
@@ -141,8 +144,8 @@ def batch_of(t, types: tuple) -> Function:
     known = not any(isinstance(type, Unknown) for type in types)
     function = t.inner_function(lanes)
     if known and any(isinstance(x.type, Tuple) for x in (*function.params, *function.results)):
-        return assemble.batch_leaves(function, axes, out_axes, types)
-    return assemble.batch(function, axes, out_axes, types if known else None)
+        return assemble.batch_leaves(function, axes, out_axes, types, **named)
+    return assemble.batch(function, axes, out_axes, types if known else None, **named)
 
 
 def axis_left_open(t, p: inspect.Parameter, type: Type, axis: int) -> int | None:

@@ -107,7 +107,7 @@ class Lowered:
     @in_turn
     def source(self) -> str:
         """The generated Python."""
-        return pipeline.render(self.function).text
+        return pipeline.text(self.function)
 
     @property
     @in_turn
@@ -511,7 +511,7 @@ class Transformed:
     @in_turn
     def source(self) -> str:
         """The generated Python: for the last call's arguments, or for any before the first call."""
-        return pipeline.render(self.current).text
+        return pipeline.text(self.current)
 
     @property
     def current(self) -> Function:

@@ -9,16 +9,18 @@ length in each lane.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from ..errors import UnsupportedError
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
 from ..ir.types import Array, Extent, List, Scalar, Tape, Tuple, Type
 from ..ops.arrays.batched_index import is_ragged
 from ..ops.arrays.create import empty_like_record, full_like_record, ones_like_record
 from ..ops.core.copy import copy_record
 from ..ops.core.shape import spread, zeros_like
+from ..ops.program.collectives import first_collective, is_over
 from ..ops.program.custom_rules import is_ruled
 from ..ops.program.effects import has_effects
 from ..ops.program.outside_writes import write_outside
@@ -49,11 +51,14 @@ class Region:
 
 class Lanes:
     """The batched values of `function` and its divergent ops, where the parameters `roots` are
-    batched; with `each_writes`, whatever writes into captured objects diverges.
+    batched; with `each_writes`, whatever writes into captured objects diverges.  `name` is that of
+    the axis of lanes: they meet at collectives over it.  Raises UnsupportedError where not all of
+    them would reach one.
     """
 
-    def __init__(self, function: Function, roots: Iterable[Value], each_writes: bool = False):
-        self.each_writes = each_writes
+    def __init__(self, function: Function, roots: Iterable[Value], each_writes: bool = False,
+                 name: Hashable | None = None):
+        self.each_writes, self.name = each_writes, name
         self.batched: set[Value] = set(roots)
         self.ragged: set[Value] = set()  # tapes
         self.ragged_extents: set[str] = set()  # of arrays
@@ -65,6 +70,8 @@ class Lanes:
             self.visit(function.block)
             if self.size() == before:
                 break
+        if name is not None:
+            self.require_meetings(function.block)
 
     def size(self) -> tuple[int, ...]:
         return tuple(map(len, (self.batched, self.ragged, self.ragged_extents, self.divergent)))
@@ -76,6 +83,9 @@ class Lanes:
         for op in block.ops:
             if op.blocks:
                 self.control(op)
+            elif self.is_collective(op):
+                if not op.record.alike:
+                    self.mark(op.output)
             elif op.name == "call":
                 self.call(op)
             elif op.name == "tape_len":
@@ -118,6 +128,58 @@ class Lanes:
                 or is_ragged(op, self.batched)):
             self.divergent.add(op)
 
+    # collectives
+
+    def is_collective(self, op: Op) -> bool:
+        """Test whether `op` is a collective over the axis of lanes."""
+        return self.name is not None and is_over(op, self.name)
+
+    def meets(self, op: Op) -> bool:
+        """Test whether lanes meet at `op`, or inside it."""
+        return self.name is not None and first_collective([op], self.name) is not None
+
+    def require_meetings(self, block: Block) -> None:
+        """Refuse collectives that not all lanes reach, and those between the making and the use of
+        what has another length in each lane.
+        """
+        for op in self.run_by_lane(block):
+            if self.meets(op):
+                raise UnsupportedError(
+                    f"{self.meeting(op)} in a place that only some lanes may reach",
+                    self.line_of(op), "call it where all lanes do alike: before the branch or "
+                    "loop, with np.where for what only some lanes add")
+        before: set = set()
+        for ops in self.between_meetings(block):
+            touched = {x for op in ops for x in self.ragged_in(op)}
+            if before & touched:
+                at = next(op for op in block.ops if self.meets(op))
+                raise UnsupportedError(
+                    f"{self.meeting(at)} between the making and the use of what has another length "
+                    "in each lane", self.line_of(at), "let lanes hand on numbers, or arrays of one "
+                    "shape")
+            before |= touched
+        for op in block.ops:
+            for inner in op.blocks:
+                self.require_meetings(inner)
+
+    def meeting(self, op: Op) -> str:
+        """Describe the collective at which lanes meet in `op`."""
+        return f"{first_collective([op], self.name).record.name} over {self.name!r}"
+
+    def line_of(self, op: Op):
+        """Return the line of that collective."""
+        return first_collective([op], self.name).line
+
+    def between_meetings(self, block: Block) -> list[list[Op]]:
+        """Partition the ops of `block` at the collectives among them."""
+        parts: list[list[Op]] = [[]]
+        for op in block.ops:
+            if self.meets(op):
+                parts.append([])
+            else:
+                parts[-1].append(op)
+        return parts
+
     def separate_lanes(self, block: Block) -> None:
         """Mark what each lane has of its own because ops run one lane at a time, and the tapes and
         lists that are therefore ragged.
@@ -151,8 +213,14 @@ class Lanes:
                     self.ragged.update(self.families[out])
 
     def touches_ragged(self, op: Op) -> bool:
-        return any(x in self.ragged or symbols_of(x.type) & self.ragged_extents
-                   for x in (*op_free_values(op), *op.outputs))
+        return any(True for _ in self.ragged_in(op))
+
+    def ragged_in(self, op: Op) -> Iterator:
+        """Yield the ragged tapes, and the extents of ragged arrays, that `op` reads or makes."""
+        for x in (*op_free_values(op), *op.outputs):
+            if x in self.ragged:
+                yield from self.families.get(x, (x,))
+            yield from symbols_of(x.type) & self.ragged_extents
 
     # regions
 
@@ -203,8 +271,12 @@ class Lanes:
         """Return the ops from the first to the last that accesses something ragged.
         Note [Ragged values].
         """
-        touched = [k for k, op in enumerate(block.ops) if self.touches_ragged(op)]
-        return [(touched[0], touched[-1])] if touched else []
+        found, first = [], 0
+        for ops in self.between_meetings(block):
+            touched = [first + k for k, op in enumerate(ops) if self.touches_ragged(op)]
+            found += [(touched[0], touched[-1])] if touched else []
+            first += len(ops) + 1
+        return found
 
     def run_by_lane(self, block: Block) -> list[Op]:
         """Return the ops to run in a loop over lanes: divergent ones, and those within the span of
@@ -216,6 +288,8 @@ class Lanes:
 
     def is_batched(self, op: Op) -> bool:
         if op in self.divergent or any(v in self.batched for v in (*op.outputs, *op.inputs)):
+            return True
+        if self.is_collective(op):
             return True
         return any(self.is_batched(inner) for block in op.blocks for inner in block.ops)
 

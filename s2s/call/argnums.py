@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from inspect import Parameter
 from types import MethodType
 
@@ -55,6 +55,24 @@ def checked_axes(axes, what: str):
     except TypeError:
         raise TypeMismatchError(f"{what} is or has {axes!r}", None, "give the number of an axis, "
                                 "None, or a container of these") from None
+
+
+def checked_name(axis_name) -> Hashable:
+    """Return the name of an axis; TypeMismatchError for what is none."""
+    if isinstance(axis_name, (int, tuple)) or not isinstance(axis_name, Hashable):
+        raise TypeMismatchError(f"axis_name is {axis_name!r}", None, "give a string")
+    return axis_name
+
+
+def checked_size(axis_size) -> int:
+    """Return a number of lanes; TypeMismatchError for what is none."""
+    try:
+        found = operator.index(axis_size)
+    except TypeError:
+        found = -1
+    if found < 0:
+        raise TypeMismatchError(f"axis_size is {axis_size!r}", None, "give the number of lanes")
+    return found
 
 
 def members_of(container) -> Sequence:

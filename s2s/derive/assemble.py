@@ -149,9 +149,9 @@ def curvature(function: Function, argnums: int | tuple[int, ...]) -> Function:
 
 
 def batch(function: Function, in_axes: Sequence[int | None], out_axes,
-          types: Sequence[Type] | None = None) -> Function:
+          types: Sequence[Type] | None = None, **axis) -> Function:
     """Transform f(*xs) -> *ys for one lane to f_vmap(*xs) -> *ys for many."""
-    made = pipeline.batch(function, in_axes, out_axes, types, each_writes=True)
+    made = pipeline.batch(function, in_axes, out_axes, types, each_writes=True, **axis)
     made.doc = f"{function.name} for many lanes at once{place(function)}."
     return describe_arguments(pipeline.finish(made))
 
@@ -168,7 +168,8 @@ def always_raising(function: Function, extra: Sequence[str], name: str) -> Funct
                                                        dict(function.defaults))))
 
 
-def batch_leaves(function: Function, axes: Sequence, out_axes, types: Sequence[Type]) -> Function:
+def batch_leaves(function: Function, axes: Sequence, out_axes, types: Sequence[Type],
+                 **axis) -> Function:
     """Apply `batch` where arguments or results are containers: an axis may be a tree of axes, like
     the argument or a prefix of it.
 
@@ -180,7 +181,8 @@ def batch_leaves(function: Function, axes: Sequence, out_axes, types: Sequence[T
              for axis in leaf_axes(p.type, axis, p.name)]
     result = cotangent_of([y.type for y in function.results], function.tupled)
     outs = leaf_axes(result, out_axes, "the result")
-    inner = pipeline.batch(flat, found, outs, [leaf for type in types for leaf in leaf_types(type)])
+    inner = pipeline.batch(flat, found, outs, [leaf for type in types for leaf in leaf_types(type)],
+                           **axis)
     params = [Value(type, p.name) for p, type in zip(function.params, types)]
     captured = [Value(p.type, p.name)
                 for p in inner.params[len(inner.params) - len(function.captures):]]

@@ -14,7 +14,13 @@ from ...errors import TypeMismatchError
 from ...ir.builder import current
 from ...ir.types import Scalar, Type
 from ...lazy_import import Named
-from ...library import numba_functions, numpy_functions, questions, sequences  # noqa: F401
+from ...library import (  # noqa: F401
+    lane_functions,
+    numba_functions,
+    numpy_functions,
+    questions,
+    sequences,
+)
 from ...library.declarations import DECLARED, Declaration
 from ...ops.core.cast import as_dtype
 from ...ops.core.record import FUNCTIONS, dims_of, dtype_of, rank

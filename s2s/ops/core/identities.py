@@ -291,7 +291,7 @@ def _is_numpys(x: Value, depth: int = 8) -> bool:
             return any(_is_numpys(operand, depth - 1) for operand in x.op.inputs)
         case "constant" | "getitem":
             return True
-    return x.op.record.elementwise or isinstance(x.op.inputs[0].type, Array)
+    return x.op.record.elementwise or any(isinstance(a.type, Array) for a in x.op.inputs[:1])
 
 
 def _is_not_zero(x: Value) -> bool:

@@ -134,6 +134,11 @@ class Record:
     # inputs in each of which it is linear: without a `jvp`, the tangent is the sum of the op on one
     # of theirs at a time
     multilinear: Sequence[int] = ()
+    # a collective, over the axis that its attribute `name` names (ops/program/collectives.py):
+    # (lanes, flags, *xs, **attrs) -> what it is where the flagged xs have that axis in front; and
+    # whether all lanes get the same
+    across: Callable | None = None
+    alike: bool = False
 
     # what it is, in mathematics
     signs: tuple[int, ...] = ()  # the sum of its operands, each times this: a - b has (1, -1)

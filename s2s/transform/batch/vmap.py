@@ -11,7 +11,7 @@ range(lanes)`, as the user wrote it, each lane taking its own branch and its own
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
@@ -64,15 +64,18 @@ from ...ops.core.control import (
 from ...ops.core.record import RECORDS, dims_of, dtype_of, rank, value
 from ...ops.core.shape import extent_of, length, shaped_like
 from ...ops.program.checkpoint import Rerun
+from ...ops.program.collectives import axis_extent, first_collective
 from ...ops.program.custom_rules import Halves, differentiable_arguments, is_ruled
 from ...ops.program.outside_writes import write_outside
 from ...ops.program.random import MAKE_GENERATORS, first_draw
-from ..cleanup.inline import inline_all
+from ...ops.program.recursive_callee import calls_itself
+from ..cleanup.inline import inline_all, inline_where
 from ..cleanup.tables import finished_callee
 
 
 def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
-         types: Sequence[Type] | None = None, each_writes: bool = False) -> Function:
+         types: Sequence[Type] | None = None, each_writes: bool = False,
+         axis_name: Hashable | None = None, axis_size: int | None = None) -> Function:
     """Transform `f(*xs) -> *ys` to `f_vmap(*xs) -> *ys`, in which each x has its axis in `in_axes`
     in addition.
 
@@ -80,11 +83,14 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
     lanes.  `out_axes` is one axis, or one per result; None for a result that is the same in every
     lane.  `types` are those of the arguments, all lanes together, where they are known.  With
     `each_writes`, each lane writes into captured objects, also what is the same in all of them.
+    Collectives over `axis_name` are over the lanes, of which there are `axis_size`, if it is given.
     Raises UnsupportedError where lanes make arrays whose shapes are not known beforehand.
     """
     if any(op.name == "call" and has_results_of_unknown_length(op) for op in walk(function.block)):
         # its results may be ragged: analysis/divergence.py, Note [Ragged values]
         function = inline_all(function)
+    if axis_name is not None:
+        function = inline_meetings(function, axis_name)
     if each_writes:
         require_no_turns(function)
     axes = [*in_axes, *[None] * (len(function.params) - len(in_axes))]
@@ -95,18 +101,32 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
                                 f"{len(out_axes)} entries",
                                 remedy="give one entry, or one for each result")
     roots = [p for p, axis in zip(function.params, axes) if axis is not None]
-    if not roots:
+    if not roots and axis_size is None:
         raise TypeMismatchError("vmap with no batched argument",
-                                remedy="give in_axes at least one axis")
+                                remedy="give in_axes at least one axis, or say axis_size")
     if types is None:
         extent = lane_extent(function)
         types = [p.type if axis is None else batched_type(p.type, extent, axis)
                  for p, axis in zip(function.params, axes)]
     types = [*types, *(p.type for p in function.params[len(types):])]
-    lanes = Lanes(function, roots, each_writes)
+    lanes = Lanes(function, roots, each_writes, axis_name)
     if first_draw(function) is not None:
         require_one_draw(function, lanes)
-    return Batched(function, lanes).function(types, axes, out_axes)
+    return Batched(function, lanes, axis_size).function(types, axes, out_axes)
+
+
+def inline_meetings(function: Function, name: Hashable) -> Function:
+    """Inline the calls of functions in which lanes meet: their lanes are the caller's."""
+    def wanted(callee: Function, *_) -> bool:
+        return first_collective(callee.block.ops, name) is not None
+
+    found = inline_where(function, wanted)
+    for op in walk(found.block):
+        if (op.name == "call" and calls_itself(op.attrs["callee"])
+                and first_collective([op], name) is not None):
+            raise UnsupportedError(f"a collective over {name!r} in a function that calls itself",
+                                   op.line, "write a loop")
+    return found
 
 
 def require_no_turns(function: Function) -> None:
@@ -177,8 +197,8 @@ class Batched:
     lanes.
     """
 
-    def __init__(self, lane: Function, lanes: Lanes):
-        self.lane, self.lanes = lane, lanes
+    def __init__(self, lane: Function, lanes: Lanes, axis_size: int | None = None):
+        self.lane, self.lanes, self.axis_size = lane, lanes, axis_size
         self.env: dict[Value, Value] = {}
         self.count: Value | None = None  # of lanes
         self.sources: dict[Extent, Value] = {}  # a value that has the extent
@@ -203,6 +223,10 @@ class Batched:
                             new = shaped_like(new, first, leading=1)
                 self.env[old] = new
             self.count = counts[0] if counts else None
+            if self.axis_size is not None:
+                given, self.count = self.count, value(self.axis_size)
+                if given is not None:
+                    require_size(given, self.count)
             self.emit_ops(lane.block, lane.results)
             block.yields = [self.result(y, axis)
                             for y, axis in zip(lane.results, out_axes, strict=True)]
@@ -263,6 +287,8 @@ class Batched:
             emit_op(op, self.env)
             return True
         match op.name:
+            case _ if self.lanes.is_collective(op):
+                outs = self.collective(op)
             case "if":
                 outs = self.branch(op)
             case "for" | "while":
@@ -311,6 +337,12 @@ class Batched:
             # a Python number is weaker in promotion than a batch of them
             return RECORDS["astype"](out, dtype=dtype)
         return out
+
+    def collective(self, op: Op):
+        """Emit what an op over the axis of lanes is for all of them."""
+        flags = tuple(x in self.lanes.batched for x in op.inputs)
+        attrs = {key: x for key, x in op.attrs.items() if key != "name"}
+        return op.record.across(self.count, flags, *(self.env[x] for x in op.inputs), **attrs)
 
     def shape_of_lane(self, op: Op):
         """Emit the shape of one lane, which all lanes share."""
@@ -373,8 +405,12 @@ class Batched:
         callee = op.attrs["callee"]
         kind = BatchedRules if is_ruled(callee) else BatchedCallee
         types = tuple(x.type for x in op.inputs)
-        callee = (Rerun(kind(callee.callee, flags, types)) if isinstance(callee, Rerun)
-                  else kind(callee, flags, types))
+        if kind is BatchedRules and self.lanes.name is not None:
+            callee = BatchedRules(callee, flags, types, self.lanes.name)
+        elif isinstance(callee, Rerun):
+            callee = Rerun(kind(callee.callee, flags, types))
+        else:
+            callee = kind(callee, flags, types)
         return emit(call, *(self.env[x] for x in op.inputs), callee=callee)
 
     # lane style
@@ -454,6 +490,8 @@ class Batched:
         """Emit the number that `extent` stands for, from a value that has it and is known before
         the loop.
         """
+        if self.lanes.name is not None and extent == axis_extent(self.lanes.name):
+            return self.count
         found = self.sources.get(extent)
         for old in self.env if found is None or not in_scope(self.env[found]) else (found,):
             if (isinstance(old.type, Array) and extent in old.type.dims and in_scope(self.env[old])
@@ -489,11 +527,14 @@ class BatchedCallee:
         return kept[key]
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, BatchedCallee) and (self.callee, self.flags, self.types) == (
-            other.callee, other.flags, other.types)
+        return isinstance(other, BatchedCallee) and self.key() == other.key()
 
     def __hash__(self) -> int:
-        return hash((self.callee, self.flags, self.types))
+        return hash(self.key())
+
+    def key(self) -> tuple:
+        """Return what two equal ones have in common."""
+        return self.callee, self.flags, self.types
 
 
 class BatchedRules(BatchedCallee):
@@ -503,10 +544,15 @@ class BatchedRules(BatchedCallee):
     tangent, and its cotangent is the sum of those of the lanes.
     """
 
-    def __init__(self, callee, flags: tuple[bool, ...], types: tuple[Type, ...]):
+    def __init__(self, callee, flags: tuple[bool, ...], types: tuple[Type, ...],
+                 axis_name: Hashable | None = None):
         super().__init__(callee, flags, types)
+        self.axis_name = axis_name
         self.count, self.own, self.fixed = callee.count, callee.own, callee.fixed
         self.lane = [Value(t) for t in types]
+
+    def key(self) -> tuple:
+        return *super().key(), self.axis_name
 
     def missing(self, mode: str):
         return self.callee.missing(mode)
@@ -552,11 +598,12 @@ class BatchedRules(BatchedCallee):
     def over_lanes(self, function: Function, flags: Sequence[bool],
                    values: Sequence[Value]) -> Function:
         """Batch `function`, with a lane axis on the arguments in `flags` and on all results."""
-        kept, key = _batched.setdefault(function, {}), (tuple(flags), True,
+        kept, key = _batched.setdefault(function, {}), (tuple(flags), self.axis_name,
                                                         tuple(v.type for v in values))
         if key not in kept:
             kept[key] = vmap(function, [0 if flag else None for flag in flags],
-                             [0] * len(function.results), [v.type for v in values])
+                             [0] * len(function.results), [v.type for v in values],
+                             axis_name=self.axis_name)
         return kept[key]
 
 
@@ -633,6 +680,15 @@ def require_as_many(count: Value, other: Value, x: Value) -> None:
         raise TypeMismatchError(f"{x.name or 'an argument'} has another number of lanes than the "
                                 "arguments before it", remedy=AS_MANY)
     same_lanes(count, other)
+
+
+def require_size(count: Value, size: Value) -> None:
+    """Emit the check that there are as many lanes as `axis_size` says; refuse those known not to.
+    """
+    if (count.constant == 1) != (size.constant == 1):
+        raise TypeMismatchError(f"axis_size is {size.constant}, and an argument has another number "
+                                "of lanes", remedy="leave axis_size out")
+    same_lanes(count, size)
 
 
 def to_front(x: Value, axis: int) -> Value:

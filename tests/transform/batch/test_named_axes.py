@@ -1,0 +1,251 @@
+"""Collectives over named axes, against lanes that are threads of Python."""
+
+
+import named_axes
+import numpy as np
+import pytest
+from lanes_in_threads import Lanes, with_modules
+from named_axes import PROGRAMS, ROWS, M, N, X
+
+import s2s
+from s2s import lax
+from s2s.errors import TypeMismatchError, UnboundAxisError, UnsupportedError
+
+SIZES = {"i": N}, {"i": N, "j": M}
+
+
+def over_lanes(f, in_axes, grid):
+    """`f` over the axis "i", or over "i" and "j"."""
+    if grid:
+        f = s2s.vmap(f, in_axes, axis_name="j")
+    return s2s.vmap(f, in_axes, axis_name="i")
+
+
+def in_threads(name, args):
+    _, _, in_axes, grid, _ = PROGRAMS[name]
+    lanes = Lanes(SIZES[grid])
+    f = with_modules(named_axes.__file__, np, lanes).PROGRAMS[name][0]
+    return lanes.run(f, args, [in_axes] * len(args) if isinstance(in_axes, int) else in_axes)
+
+
+def agree(got, expected, tolerance=1e-12):
+    for a, b in zip(s2s.tree.leaves(got), s2s.tree.leaves(expected), strict=True):
+        assert np.shape(a) == np.shape(b)
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values(name):
+    f, args, in_axes, grid, _ = PROGRAMS[name]
+    agree(over_lanes(f, in_axes, grid)(*args), in_threads(name, args))
+
+
+def test_a_gradient_is_that_of_the_sum_of_all_lanes():
+    """By differences of what threads compute."""
+    for name in ("normalised", "exchanged_to_last", "in_called_functions", "between_branches"):
+        f, args, in_axes, grid, _ = PROGRAMS[name]
+        gradient = over_lanes(s2s.grad(lambda *xs, f=f: np.sum(f(*xs))), in_axes, grid)(*args)
+        x, step = args[0], 1e-6
+        for k in np.ndindex(x.shape):
+            if sum(k) % 4:
+                continue
+            ends = []
+            for sign in (1, -1):
+                moved = x.copy()
+                moved[k] += sign * step
+                ends.append(np.sum(in_threads(name, (moved, *args[1:]))))
+            assert abs((ends[0] - ends[1]) / (2 * step) - gradient[k]) < 1e-7, name
+
+
+# ---------------------------------------------------------------------------------- number of lanes
+
+
+def test_lanes_without_an_argument():
+    numbers = s2s.vmap(lambda: lax.axis_index("i") * 2.0, axis_name="i", axis_size=4)
+    agree(numbers(), 2.0 * np.arange(4))
+    agree(s2s.vmap(lambda x: x * np.ones(2), in_axes=None, axis_size=3)(2.0), np.full((3, 2), 2.0))
+    with pytest.raises(TypeMismatchError, match="say which axis of which argument has the"):
+        s2s.vmap(lambda x: x, in_axes=None)
+    with pytest.raises(TypeMismatchError, match="vmap with no batched argument"):
+        s2s.vmap(lambda x: x, in_axes=(None,))(1.0)
+    with pytest.raises(TypeMismatchError, match="axis_size is -1"):
+        s2s.vmap(lambda x: x, axis_size=-1)
+
+
+def test_number_of_lanes_and_arguments():
+    agree(s2s.vmap(lambda x: 2 * x, axis_size=3)(X), 2 * X)
+    with pytest.raises(ValueError, match="each must have as many lanes"):
+        s2s.vmap(lambda x: 2 * x, axis_size=4)(X)
+    with pytest.raises(TypeMismatchError, match="axis_size is 1, and an argument has"):
+        s2s.vmap(lambda x: 2 * x, axis_size=1)(X)
+    with pytest.raises(TypeMismatchError, match="out_axes 2, and the result has 2 axes"):
+        s2s.vmap(lambda x: x, out_axes=2)(ROWS)
+
+
+def test_one_lane_and_no_lanes():
+    f = s2s.vmap(lambda x: x - lax.psum(x, "i") + lax.all_gather(x, "i"), axis_name="i")
+    agree(f(np.array([2.0])), np.array([[2.0]]))
+    assert f(np.zeros(0)).shape == (0, 0)
+
+
+# ----------------------------------------------------------------------------------- inner meetings
+
+
+def test_inner_axis_hides_an_outer_one_of_its_name():
+    f = s2s.vmap(s2s.vmap(lambda x: lax.psum(x, "i"), axis_name="i"), axis_name="i")
+    agree(f(ROWS), np.broadcast_to(np.sum(ROWS, axis=1, keepdims=True), ROWS.shape))
+
+
+def test_axis_bound_inside_the_program():
+    def f(x):
+        rows = s2s.vmap(lambda v: v / lax.psum(v, "j") + lax.axis_index("i"), axis_name="j")(x)
+        return np.sum(rows) * lax.psum(1.0, "i")
+
+    agree(s2s.vmap(f, axis_name="i")(ROWS), 3.0 * (1 + 4 * np.arange(3)))
+
+
+@s2s.custom_vjp
+def copied(x):
+    """The same in all lanes, whose cotangents add up."""
+    return x
+
+
+copied.defvjp(lambda x: (x, None), lambda kept, bar: (lax.psum(bar, "i"),))
+
+
+def test_rule_in_which_lanes_meet():
+    def f(x):
+        return copied(x) * lax.axis_index("i")
+
+    agree(s2s.vmap(s2s.grad(f), axis_name="i")(X), np.full(3, 3.0))
+    over = s2s.vmap(f, axis_name="i")
+    agree(s2s.grad(lambda x: np.sum(over(x)))(X), np.full(3, 3.0))
+
+
+def test_checkpointed_collective():
+    def f(x):
+        return s2s.checkpoint(lambda v: np.sin(lax.psum(np.sin(v), "i")))(x) * x
+
+    def plain(x):
+        return np.sin(lax.psum(np.sin(x), "i")) * x
+
+    agree(s2s.vmap(s2s.grad(f), axis_name="i")(X), s2s.vmap(s2s.grad(plain), axis_name="i")(X))
+
+
+def test_partial_permutation_leaves_zeros():
+    f = s2s.vmap(lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")
+    agree(f(X), np.array([0.0, X[0], X[1]]))
+    gradient = s2s.grad(lambda x: np.sum(f(x) * np.array([5.0, 6.0, 7.0])))
+    agree(gradient(X), np.array([6.0, 7.0, 0.0]))
+
+
+def test_lanes_that_tie_share_the_derivative_of_an_extreme():
+    f = s2s.vmap(s2s.value_and_grad(lambda x: lax.pmax(x, "i")), axis_name="i")
+    agree(f(np.array([2.0, 1.0, 2.0])), (np.full(3, 2.0), np.array([1.5, 0.0, 1.5])))
+
+
+def test_permutation_over_two_axes():
+    perm = [(k, (5 * k + 1) % 12) for k in range(12)]
+    moved = over_lanes(lambda x: lax.ppermute(x, ("i", "j"), perm), 0, True)(ROWS)
+    expected = np.empty(12)
+    expected[[b for _, b in perm]] = ROWS.ravel()[[a for a, _ in perm]]
+    agree(moved, expected.reshape(3, 4))
+
+
+def test_source_reads_as_array_code():
+    f = s2s.vmap(lambda x: x - lax.pmean(x, "i"), axis_name="i")
+    f(X)
+    assert "return x - np.sum(x, axis=0) / len(x)" in f.source
+    f = s2s.vmap(lambda x: x * lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i", axis_size=3)
+    f(X)
+    assert "return x * x[np.array([2, 0, 1])]" in f.source
+
+
+@pytest.mark.compile
+def test_compiled():
+    for name in ("scattered_tiled", "laplacian", "between_branches", "grid_shift"):
+        f, args, in_axes, grid, _ = PROGRAMS[name]
+        agree(s2s.jit(over_lanes(f, in_axes, grid))(*args), in_threads(name, args), 1e-10)
+
+
+# ----------------------------------------------------------------------------------------- refusals
+
+
+def refused(kind, text, f, *args, **options):
+    with pytest.raises(kind, match=text) as caught:
+        s2s.vmap(f, axis_name="i", **options)(*args)
+    return str(caught.value)
+
+
+def in_a_branch(x):
+    if x > 0:
+        return lax.psum(x, "i")
+    return x
+
+
+def in_a_long_loop(x):
+    while x < 3.0:
+        x = x * x + lax.pmean(x, "i")
+    return x
+
+
+def across(x):
+    found = []
+    v = abs(x)
+    while v > 0.1:
+        found.append(v)
+        v = v * 0.5
+    total = lax.psum(x, "i")
+    y = 0.0
+    for v in found:
+        y += v * total
+    return y
+
+
+def again(x, n):
+    return lax.psum(x, "i") if n == 0 else again(x * 2, n - 1)
+
+
+def test_where_lanes_do_not_meet():
+    text = refused(UnsupportedError, "psum over 'i' in a place that only some lanes may reach",
+                   in_a_branch, X)
+    assert 'return lax.psum(x, "i")' in text
+    refused(UnsupportedError, "pmean over 'i' in a place that only some lanes", in_a_long_loop, X)
+    refused(UnsupportedError, "psum over 'i' between the making and the use of what has another",
+            across, X)
+    refused(UnsupportedError, "a collective over 'i' in a function that calls itself", again, X, 2,
+            in_axes=(0, None))
+
+
+def test_names_that_nobody_binds():
+    def f(x):
+        return lax.psum(x, "k") * 2
+
+    for t, x in ((f, 1.0), (s2s.grad(f), 1.0), (s2s.vmap(f), X), (s2s.jit(f), X),
+                 (s2s.vmap(f, axis_name="i"), X)):
+        with pytest.raises(UnboundAxisError, match="unbound axis name 'k'"):
+            t(x)
+    with pytest.raises(NameError):
+        s2s.vjp(f, 1.0)
+    with pytest.raises(UnboundAxisError, match=r"return lax.psum\(x, \"k\"\) \* 2"):
+        print(s2s.vmap(f).source)
+
+
+def test_arguments_of_collectives():
+    refused(TypeMismatchError, "axis_name is or has 0", lambda x: lax.psum(x, 0), ROWS)
+    refused(UnsupportedError, "axis_index_groups",
+            lambda x: lax.psum(x, "i", axis_index_groups=[[0], [1, 2]]), X)
+    refused(TypeMismatchError, "ppermute names a source twice",
+            lambda x: lax.ppermute(x, "i", [(0, 1), (0, 2)]), X)
+    refused(ValueError, "ppermute names a lane twice",
+            lambda x, k: lax.ppermute(x, "i", [(k, 1), (k, 2)]), X, 0, in_axes=(0, None))
+    refused(UnsupportedError, "a permutation that differs from lane to lane",
+            lambda x: lax.ppermute(x, "i", [(lax.axis_index("i"), 0)]), X)
+    refused(TypeMismatchError, "perm of pshuffle is no permutation",
+            lambda x: lax.pshuffle(x, "i", [0, 0, 1]), X)
+    refused(ValueError, "6 rows are handed out to 3 lanes",
+            lambda x: lax.psum_scatter(x, "i"), np.ones((3, 6)))
+    refused(TypeMismatchError, "axis 0 of an array of 0 axes",
+            lambda x: lax.all_gather(x, "i", tiled=True), X)
+    with pytest.raises(TypeMismatchError, match="axis_name is 3"):
+        s2s.vmap(lambda x: x, axis_name=3)
