@@ -268,33 +268,6 @@ def an_iterator_whose_array_changes_followed(x):
 
 
 @refused(A)
-def a_counter_in_a_key(x):
-    count = 0
-
-    def key(v):
-        nonlocal count
-        count += 1
-        return -v
-
-    return sorted(x, key=key)[0] * count
-
-
-@instead()
-def a_counter_in_a_key_followed(x):
-    count = 0
-
-    def key(v):
-        nonlocal count
-        count += 1
-        return -v
-
-    keys = []
-    for v in x:
-        keys.append(key(v))
-    return -min(keys) * count
-
-
-@refused(A)
 def a_star_before_a_list_that_grows(x):
     positive = [v for v in x if v > 0]
     return max(*positive)

@@ -432,35 +432,6 @@ def test_a_class_without_positions_has_no_positional_patterns():
         s2s.grad(too_many_positions)(1j)
 
 
-def twice(f):
-    f()
-    f()
-
-
-def written_by_another_call(x):
-    def double():
-        nonlocal x
-        x = 2.0 * x
-
-    twice(double)
-    return x
-
-
-def returned_instead(x):
-    def double(x):
-        return 2.0 * x
-
-    return double(double(x))
-
-
-def test_a_nonlocal_write_is_made_by_the_function_it_belongs_to():
-    with pytest.raises(UnsupportedError, match="writing to x in a call that the function it "
-                                               "belongs to does not make"
-                                               " itself(.|\n)*return the new value"):
-        s2s.grad(written_by_another_call)(0.5)
-    judge(returned_instead, 0.5)
-
-
 def told_and_counted(x):
     if x > 0:
         positive = True

@@ -133,7 +133,7 @@ def has_attribute(frame: Frame, node: gast.AST, base, name) -> bool:
     if cls is not None:
         owner, defined = found_in(cls, name)
         if getattr(base, "members", {}).get(name) is UNSURE:
-            raise unsure_attribute(name)
+            raise unsure_attribute(name, base)
         return (name in getattr(base, "members", ())
                 or owner is not None and not isinstance(defined, types.MemberDescriptorType))
     if isinstance(base, type) and base.__module__ not in ("builtins", "numpy"):

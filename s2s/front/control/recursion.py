@@ -15,9 +15,9 @@ what it changes there, become parameters and results of their own once the outer
 functions is done (Note [Closing]).
 
 Note [What a call changes]
-A function may write into arrays that it is given, or that it closes over.  Each of these is a
-parameter and, in its final state, one more result; the call writes the result back to the caller's
-array.
+A function may write into arrays that it is given, or that it closes over, and it may set members
+of objects around it, or variables, to other numbers.  Each of these is a parameter and, in its
+final state, one more result; the call writes the result back to the caller's array, or member.
 
 Note [Closing]
 While functions that call one another are under construction, their blocks read the values of the
@@ -42,9 +42,13 @@ from ...ops.core.record import value
 from ...ops.program.recursive_callee import Recursive
 from ..domain.frame import Frame, PathEnded
 from ..domain.functions import Local
-from ..domain.heap import Cell
+from ..domain.heap import Cell, Container, Heap
 from ..domain.result_aliases import identities, rebind, sharing_pairs
+from ..syntax.liveness import outline_of
 from ..values.activation import Diverges, run
+from ..values.dicts import store
+from ..values.nonlocals import require_holders
+from .join import NUMBERS
 from .recursion_keys import (
     ConstantArgument,
     Names,
@@ -77,6 +81,22 @@ class Definition:
     function: Callable | None = None  # of a module-level function
 
 
+@dataclass(frozen=True)
+class Member:
+    """A member of an object of the enclosing program that is a number."""
+
+    container: Container
+    key: object
+
+    def read(self, heap: Heap) -> Value:
+        """Its value now."""
+        return value(heap.contents[self.container][self.key])
+
+    def set(self, heap: Heap, new: Value) -> None:
+        """Set it while the function is made."""
+        heap.contents[self.container] = {**heap.contents[self.container], self.key: new}
+
+
 @dataclass(frozen=True, eq=False)
 class Signature:
     """The effect of a call: types of its results and of the arrays that it changes.  Note [What a
@@ -86,7 +106,8 @@ class Signature:
     structure: object
     types: list[Type]  # of all results
     changed: tuple[int, ...]  # number of arguments
-    outer: tuple[Cell, ...]  # arrays of the enclosing program
+    # arrays of the enclosing program, and members of its objects
+    outer: tuple[Cell | Member, ...]
     shares: bool  # whether the result may share memory with them
     identities: object = None  # which of the results are one object: front/domain/result_aliases.py
     # positions of leaves of the result that may share memory
@@ -128,6 +149,7 @@ def call_recursive(frame: Frame, definition: Definition, bindings: dict, node: g
     if frame.session.tries:
         raise frame.refuse(f"{definition.name}, which calls itself, inside `try`", node,
                            "call it before the `try`")
+    require_holders(frame, definition.lexical, outline_of(definition.node, definition.body), node)
     structure, leaves = split_binding(frame, tuple(bindings.values()))
     values = [frame.value(leaf) for leaf in leaves]
     keys = rename_symbols(list(map(key_of, values)), Names())
@@ -182,7 +204,8 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
         leaf for leaf, type in zip(leaves, made.types) if not isinstance(type, ConstantArgument)
     ]
     _refuse_two_names(frame, made, arguments, node)
-    outer = [frame.heap.read(cell) for cell in signature.outer]
+    outer = [x.read(frame.heap) if isinstance(x, Member) else frame.heap.read(x)
+             for x in signature.outer]
     inputs = [*map(frame.value, arguments), *outer, *made.lifted]
     outputs = list(emit(call_record, *inputs, callee=made.callee))
     record_effect()
@@ -193,8 +216,11 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
     for k in signature.items:
         _refuse_items_elsewhere(frame, made, arguments[k], node)
         frame.heap.written_in.update(arguments[k].roots)
-    for cell, out in zip(signature.outer, outputs[count + len(signature.changed):]):
-        frame.write(cell, out)
+    for x, out in zip(signature.outer, outputs[count + len(signature.changed):]):
+        if isinstance(x, Member):
+            store(frame, x.container, {**x.container.members, x.key: out})
+        else:
+            frame.write(x, out)
     returned = [frame.wrap(out) for out in outputs[:count]]
     for j, k in signature.pairs:
         both = frozenset([Cell()])
@@ -203,11 +229,16 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
     result = rebind(frame.heap, join_binding(frame, signature.structure, returned),
                     signature.identities)
     if signature.shares:
-        given = (*frame.reachable_cells(tuple(bindings.values())), *signature.outer)
+        given = (*frame.reachable_cells(tuple(bindings.values())), *arrays_of(signature))
         families = frozenset().union(*(cell.family() for cell in given))
         for cell in list(frame.reachable_cells(result)):
             cell.origins |= families
     return result
+
+
+def arrays_of(signature: Signature) -> list[Cell]:
+    """The arrays of the enclosing program that a call changes."""
+    return [x for x in signature.outer if not isinstance(x, Member)]
 
 
 def _refuse_items_elsewhere(frame: Frame, made: Recursion, xs: Cell,
@@ -230,7 +261,8 @@ def _refuse_two_names(frame: Frame, made: Recursion, arguments: list,
     signature, definition = made.signature, made.definition
     cells = {k: leaf for k, leaf in enumerate(arguments) if isinstance(leaf, Cell)}
     changed = {k: cells[k] for k in signature.changed if k in cells}
-    if not changed and not signature.outer:
+    outer = arrays_of(signature)
+    if not changed and not outer:
         return
     read = set()
     if definition.lexical is not None:
@@ -240,13 +272,13 @@ def _refuse_two_names(frame: Frame, made: Recursion, arguments: list,
             for root in c.roots
         }
     for k, cell in changed.items():
-        others = [c for j, c in cells.items() if j != k] + list(signature.outer)
+        others = [c for j, c in cells.items() if j != k] + outer
         if (any(cell.family() & other.family() for other in others)
-            or cell.family() & read - set(signature.outer)):
+            or cell.family() & read - set(outer)):
             raise frame.refuse(
                 f"{definition.name} writes into an array that it is given by two names", node,
                 "pass the array once")
-    for cell in signature.outer:
+    for cell in outer:
         if any(cell.family() & other.family() for other in cells.values()):
             raise frame.refuse(f"{definition.name} writes into an array that it is also given",
                                node, "use the argument only")
@@ -323,9 +355,15 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
         for cell in frame.reachable_cells(tuple(bindings.values())):
             cell.parameter_of = block
         given = made.signature.outer if made.signature is not None else ()
-        for cell in given:
-            heap.contents[cell] = Value(before[cell].type, before[cell].name)
-            block.params.append(heap.contents[cell])
+        for k, x in enumerate(given):
+            if isinstance(x, Member):
+                old = x.read(heap)
+                wider = join(old.type, made.signature.types[k - len(given)], fresh_extent)
+                block.params.append(Value(wider or old.type, str(x.key)))
+                x.set(heap, block.params[-1])
+            else:
+                heap.contents[x] = Value(before[x].type, before[x].name)
+                block.params.append(heap.contents[x])
         started, heap.seen = dict(heap.contents), {}
         held = list(frame.reachable_cells(tuple(bindings.values())))
         made.callee.function = _stub(made, block.params, symbols)
@@ -341,18 +379,24 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
         changed = tuple(k for k, leaf in enumerate(arguments)
                         if isinstance(leaf, Cell) and heap.read(leaf) is not params[k])
         items = tuple(k for k in changed if not heap.written_in.isdisjoint(arguments[k].roots))
+        members = []
         for cell in (*before, *held):
-            content = started.get(cell)
-            if (content is not None and not isinstance(content, Value)
-                and heap.contents.get(cell) is not content):
+            content, after = started.get(cell), heap.contents.get(cell)
+            if content is None or isinstance(content, Value) or after is content:
+                continue
+            found = _changed_members(cell, content, after) if cell in before else None
+            if found is None:
                 raise frame.refuse(
                     f"{definition.name}, which calls itself, changes a list or an object from "
                     "outside",
                     node, "return what is new, or write it into an array")
-        outer = tuple(cell for cell in before if heap.contents.get(cell) is not started[cell])
-        outer = (*given, *(cell for cell in outer if cell not in given))
+            members += found
+        outer = tuple(cell for cell in before if isinstance(started[cell], Value)
+                      and heap.contents.get(cell) is not started[cell])
+        outer = (*given, *(x for x in (*outer, *members) if x not in given))
         block.yields = [*map(frame.value, returned), *(heap.read(arguments[k]) for k in changed),
-                        *(heap.contents[cell] for cell in outer)]
+                        *(x.read(heap) if isinstance(x, Member) else heap.contents[x]
+                          for x in outer)]
         own = {root for cell in (*held, *before) for root in cell.roots}
         shares = any(cell.family() & own for cell in frame.reachable_cells(result))
     made.callee.function = Function(definition.name, block, definition.source, definition.doc,
@@ -362,6 +406,16 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
                      rename_symbols([y.type for y in block.yields], Names(known=_Back(back))),
                      changed, outer, shares, identities(frame.heap, result),
                      sharing_pairs(returned), items)
+
+
+def _changed_members(container: Cell | Container, before, after) -> list[Member] | None:
+    """The members of an object that now are other numbers; None if it has changed otherwise."""
+    if not isinstance(container, Container) or before.keys() != after.keys():
+        return None
+    keys = [key for key in before if after[key] is not before[key]]
+    if not all(isinstance(x[key], (Value, *NUMBERS)) for x in (before, after) for key in keys):
+        return None
+    return [Member(container, key) for key in keys]
 
 
 class _Back(dict):

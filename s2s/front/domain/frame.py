@@ -36,11 +36,16 @@ from ..syntax.captures import (
     is_data,
     type_of_data,
 )
+from ..syntax.cell_variables import (
+    holder_of,
+    variables_written_inside,
+    with_held_variables,
+)
 from ..syntax.dependencies import Absent, Inside, Kind, kind_of, note_dependency
 from ..syntax.liveness import Liveness, Outline, outline_of, read_names
 from ..syntax.outer_variables import CELL, OWN_MODULE
 from .functions import ConditionalObject, FunctionValue, Local, NeedsInlining
-from .heap import Cell, Container, Heap, cells_in, insider, is_shared, require_sure
+from .heap import Cell, Container, Heap, Variables, cells_in, insider, is_shared, require_sure
 from .optional import Maybe
 from .outside import Outside, module_of, place_of
 
@@ -58,6 +63,16 @@ UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
 
 class PathEnded(Exception):
     """Signal that a path has ended by raising: nothing after it is run."""
+
+
+class NeedsHolder(Exception):
+    """Signal that functions inside the one defined at `place` write its variables where it does not
+    know it: they have to be held by an object (front/syntax/cell_variables.py).
+    """
+
+    def __init__(self, place: tuple):
+        super().__init__(place)
+        self.place = place
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +166,9 @@ class Session:
     closing: list = field(default_factory=list)
     # recursive functions under construction, outermost first
     recursions: list = field(default_factory=list)
+    # the functions whose variables are held by an object, and their text
+    holding: set = field(default_factory=set)
+    held: dict = field(default_factory=dict)
     # places of captured values that must be known, as they decide what is refused
     flags: set = field(default_factory=set)
     outside: Outside = field(default_factory=Outside)  # what it writes to captured objects
@@ -181,6 +199,9 @@ class Frame:
     # the scope that nested functions close over, if not this one
     # (front/values/comprehension_scope.py)
     making: Frame | None = None
+    # the name of the object that holds the variables that functions inside it write, and these
+    holder: str = ""
+    held_names: frozenset = frozenset()
     place: Line | None = None  # the user's line, where the body is s2s's own
     # the entry of BUILTINS that it is; what it implements is an op inside: library/declarations.py
     meaning: Callable | None = None
@@ -189,6 +210,7 @@ class Frame:
 
     def __post_init__(self):
         self.outline = outline_of(self.node, self.body)
+        self._hold_variables()
         self.env.update({
             EXIT: False,
             STOP: False,
@@ -197,6 +219,34 @@ class Frame:
             RAISED: False,
             CODE: 0
         })
+
+    def _hold_variables(self) -> None:
+        """Let an object hold the variables that functions inside this one write, if they do so
+        where it does not know it.
+        """
+        if self.definition not in self.session.holding or not (names := self.holdable()):
+            return
+        if self.node not in self.session.held:
+            self.session.held[self.node] = with_held_variables(self.node, names)
+        self.holder = holder_of(self.node)
+        self.node = self.session.held[self.node]
+        self.body = self.node.body
+        self.outline = outline_of(self.node, self.body)
+        self.env[self.holder] = self.heap.new_container(Variables, {})
+        self.held_names = names
+
+    def holdable(self) -> frozenset[str]:
+        """The variables that functions inside this one write, and that an object could hold."""
+        if self.definition is None or self.node.body is not self.body:
+            return frozenset()
+        return variables_written_inside(self.outline)
+
+    @property
+    def definition(self) -> tuple | None:
+        """Where the function is defined: the same for copies of its definition."""
+        if not isinstance(self.node, gast.FunctionDef) or not hasattr(self.node, "lineno"):
+            return None
+        return self.source.filename, self.node.name, self.node.lineno, self.node.col_offset
 
     def __repr__(self) -> str:
         """A short text for error messages: the whole state of an activation and its enclosing ones

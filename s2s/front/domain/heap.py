@@ -188,6 +188,11 @@ class Container:
                     self.factory)
 
 
+class Variables:
+    """The class of the objects that hold the variables of an activation: syntax/cell_variables.py.
+    """
+
+
 class Unsure:
     """Stands for an attribute of an object that some paths have made, and others have not.
 
@@ -205,11 +210,16 @@ def require_sure(container: Container) -> None:
     """Refuse to look at all attributes of an object of which one may not be there."""
     for name, binding in container.members.items():
         if binding is UNSURE:
-            raise unsure_attribute(name)
+            raise unsure_attribute(name, container)
 
 
-def unsure_attribute(name: str) -> UnsupportedError:
-    """The error for an attribute that may not be there."""
+def unsure_attribute(name: str, container: Container) -> UnsupportedError:
+    """The error for an attribute, or a variable, that may not be there."""
+    if container.cls is Variables:
+        return UnsupportedError(
+            f"the variable {name}, which an inner function writes, is bound by a branch, or by a "
+            "loop that may have no trips",
+            current().line, f"bind it before: {name} = ...")
     return UnsupportedError(
         f"the attribute {name} is made by a branch, or by a loop that may have no trips",
         current().line, f"set it before, in __init__: self.{name} = ...")

@@ -24,7 +24,7 @@ from ...ops.program.effects import has_effects
 from ...transform.cleanup.tables import prepared_callee
 from ..control.recursion import call_recursive
 from ..domain.checkpoint_calls import mark, outline
-from ..domain.frame import Frame, PathEnded, Session, Tables
+from ..domain.frame import Frame, NeedsHolder, PathEnded, Session, Tables
 from ..domain.heap import cells_in
 from ..domain.optional import has_maybe
 from ..domain.outside import NeedsTracking, Outside, place_of
@@ -109,17 +109,20 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
     tracked: dict = {}
     flags: set = set()
     one_of: set = set()
+    holding: set = set()
     tables = Tables()
     first = None
     while True:
         asked = len(one_of)
         try:
             with collect_dependencies() as found:
-                made = _run(function, types, keyed, tracked, flags, one_of, tables)
+                made = _run(function, types, keyed, tracked, flags, one_of, holding, tables)
                 _forget_covered(found, tables.getters, made[0])
                 return BuiltFunction(*made, found)
         except NeedsTracking as asked:
             tracked[asked.place] = asked.getter, asked.name
+        except NeedsHolder as asked:
+            holding.add(asked.place)
         except RuntimeKeys as error:
             if error.site is None or error.site in keyed:
                 raise
@@ -155,7 +158,7 @@ def _forget_covered(found: dict[Callable, object], tables: dict, function: Funct
 
 def _run(
     function: Callable, types: Sequence[Type], keyed: set, tracked: dict, flags: set, one_of: set,
-    tables: Tables
+    holding: set, tables: Tables
 ) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
     target = target_of(function)
     plain = target.function
@@ -165,7 +168,7 @@ def _run(
     session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list]
                       (frame, None, source), block, apply, default_binding, attribute, demand,
                       keyed=keyed, outside=Outside(tracked), flags=flags, one_of=one_of,
-                      tables=tables)
+                      holding=holding, tables=tables)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__,
                   closure)

@@ -159,8 +159,9 @@ def _run(frame: Frame, node, kind: str, source, start):
 
 def _names_bound_outside(node) -> list[str]:
     """The names that `:=` binds in a comprehension: they are of the function around it."""
-    return list(dict.fromkeys(n.target.id for n in gast.walk(node)
-                              if isinstance(n, gast.NamedExpr)))
+    return list(dict.fromkeys(
+        n.target.id for n in gast.walk(node)
+        if isinstance(n, gast.NamedExpr) and isinstance(n.target, gast.Name)))
 
 
 def _definition(node, kind: str) -> gast.FunctionDef:

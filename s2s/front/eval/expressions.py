@@ -55,6 +55,7 @@ from ..values.objects import (
     is_users,
     new_dict_at,
 )
+from ..values.objects import write as write_attribute
 from ..values.overloads import NOTHING
 from ..values.raise_guards import guard_list_index, guarding
 from ..values.strings import format_fstring
@@ -124,9 +125,7 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.List():
             return _list(frame, node)
         case gast.NamedExpr():
-            binding = evaluate_any(frame, node.value)
-            frame.bind(node.target.id, binding)
-            return frame.env[node.target.id]
+            return _named(frame, node)
         case gast.Lambda():
             return make_local(frame, node)
         case gast.ListComp() | gast.GeneratorExp():
@@ -184,6 +183,17 @@ def _dict(frame: Frame, node: gast.Dict) -> Container:
     for key, binding in members.items():
         frame.name_member(made, key, binding)
     return new_dict_at(frame, made, node)
+
+
+def _named(frame: Frame, node: gast.NamedExpr):
+    """`target := value`."""
+    binding = evaluate_any(frame, node.value)
+    if isinstance(node.target, gast.Attribute):  # a variable that an object holds
+        owner = evaluate(frame, node.target.value)
+        write_attribute(frame, owner, node.target.attr, binding, node.target)
+        return binding
+    frame.bind(node.target.id, binding)
+    return frame.env[node.target.id]
 
 
 def _keyed_dict(frame: Frame, node: gast.Dict) -> Container:

@@ -271,6 +271,9 @@ class _Split:
                 new = gast.Starred(self.operand(value), gast.Load())
             case gast.NamedExpr(target=target, value=value):
                 self.out.append(copy_position(gast.Assign([target], self.root(value), None), node))
+                if isinstance(target, gast.Attribute):
+                    new = gast.Attribute(target.value, target.attr, gast.Load())
+                    return copy_position(new, node)
                 return self.load(target.id, node)
             case _:
                 return node

@@ -39,6 +39,9 @@ def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
         lend(caller)
     for name, binding in bindings.items():
         inner.env[name] = binding
+    if inner.holder:
+        inner.heap.fill(inner.env[inner.holder],
+                        {name: x for name, x in bindings.items() if name in inner.held_names})
     if inner.place is not None:  # a function of s2s's own
         inner.foreign |= frozenset(inner.values_in(bindings.values()))
     inner.session.taken.update(parameter_names(inner.node))

@@ -32,6 +32,7 @@ from ..domain.heap import (
     UNSURE,
     Cell,
     Container,
+    Variables,
     part_written,
     require_sure,
     unsure_attribute,
@@ -89,7 +90,7 @@ def read(frame: Frame, base, name: str, node: gast.AST):
     if isinstance(base, Container):
         if name in base.members and not isinstance(defined, property):
             if base.members[name] is UNSURE:
-                raise unsure_attribute(name)
+                raise unsure_attribute(name, base)
             return base.members[name]
         if isinstance(defined, functools.cached_property):
             made = frame.session.call(frame, defined.func, [base], {}, node)
@@ -103,6 +104,8 @@ def read(frame: Frame, base, name: str, node: gast.AST):
         return Method(NAMEDTUPLE_METHODS[name], base)
     if name == "__class__":
         return cls
+    if cls is Variables:
+        raise frame.unbound(name, node)
     if owner is None or owner is object or isinstance(defined, types.MemberDescriptorType):
         raise TypeMismatchError(
             f"{cls.__name__!r} object has no attribute {name!r}", frame.line(node),
@@ -209,7 +212,7 @@ def delete(frame: Frame, base, name: str, node: gast.AST) -> None:
         raise frame.refuse("deleting this attribute", node,
                            "delete attributes that objects of the program have")
     if base.members[name] is UNSURE:
-        raise unsure_attribute(name)
+        raise unsure_attribute(name, base)
     store(frame, base, {k: v for k, v in base.members.items() if k != name})
 
 
