@@ -167,6 +167,14 @@ class Deque:
     def remove(self, x):
         self._items.remove(x)
 
+    def __eq__(self, other):
+        return len(self) == len(other) and all(x == y for x, y in zip(self._items, other))
+
+    def __ne__(self, other):
+        return not self == other
+
+    __hash__ = None
+
 
 # A hash table: what the front end does with one is an op each (ops/program/hash_tables.py).
 
@@ -272,10 +280,73 @@ class Keyed:
     def items(self):
         return list(zip(self.keys(), self.values()))
 
+    def copy(self):
+        made = Keyed(self._factory)
+        made._keys = self._keys.copy()
+        made._values = self._values.copy()
+        return made
+
+    def update(self, other):
+        for key in other:
+            self[key] = other[key]
+
+    def __or__(self, other):
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ror__(self, other):
+        made = Keyed()
+        made.update(other)
+        made.update(self)
+        return made
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
+
+    def __eq__(self, other):
+        return len(self) == len(other) and all(
+            key in other and self[key] == other[key] for key in self._keys)
+
+    def __ne__(self, other):
+        return not self == other
+
+    __hash__ = None
+
+    def popitem(self):
+        if len(self._keys) == 0:
+            raise KeyError("popitem(): dictionary is empty")
+        return self._keys.pop(), self._values.pop()
+
     def clear(self):
         self._places = new_table()
         self._values = []
         self._has_gaps = False
+
+
+def from_dict(other):
+    """dict(other), of a dict with run-time keys."""
+    made = Keyed()
+    made._keys = other._keys.copy()
+    made._values = other._values.copy()
+    return made
+
+
+def from_pairs(pairs):
+    """dict(pairs)."""
+    made = Keyed()
+    for key, value in pairs:
+        made[key] = value
+    return made
+
+
+def from_keys(keys, value):
+    """dict.fromkeys(keys, value)."""
+    made = Keyed()
+    for key in keys:
+        made[key] = value
+    return made
 
 
 class Tally(Keyed):

@@ -35,6 +35,14 @@ def column(rows, k):
     return [row[k] for row in rows]
 
 
+def shortest(rows):
+    """The least length of a number of rows, of which there may be none."""
+    count = len(rows[0]) if len(rows) > 0 else 0
+    for row in rows:
+        count = min(count, len(row))
+    return count
+
+
 def repeated(x, n):
     return [x for _ in range(n)]
 
@@ -167,10 +175,13 @@ def ordered(items, keys, reverse):
 
 
 def merged(items, keys, after):
-    """Return `items` in the order of their `keys`, where some come `after` others: a stable
-    bottom-up merge sort.
-    """
-    order = list(range(len(items)))
+    order = merged_order(keys, after)
+    return [items[k] for k in order]
+
+
+def merged_order(keys, after):
+    """Return the order of `keys`, where some come `after` others: a stable bottom-up merge sort."""
+    order = list(range(len(keys)))
     width = 1
     while width < len(order):
         following = []
@@ -188,7 +199,7 @@ def merged(items, keys, after):
                     j += 1
         order = following
         width = 2 * width
-    return [items[k] for k in order]
+    return order
 
 
 def heap_down(heap, first, k):

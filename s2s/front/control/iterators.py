@@ -75,7 +75,8 @@ class OneShotIterator(FunctionValue):
 
 
 # Python copies what they read
-POOLED = ("product()", "combinations()", "combinations_with_replacement()", "permutations()")
+POOLED = ("product()", "combinations()", "combinations_with_replacement()", "permutations()",
+          "zip(*...)")
 
 
 def once(frame: Frame, content, what: str, reads, is_early: bool = False) -> OneShotIterator:

@@ -92,7 +92,7 @@ from ..values.messages import is_exception, log, logger, make_exception
 from ..values.nonlocals import borrow
 from ..values.numpy_views import shared_result
 from ..values.numpy_writes import METHOD_WRITERS, out_of, write_out, writer
-from ..values.objects import class_of, instantiate, is_users, method_of, read
+from ..values.objects import class_of, instantiate, is_users, method_of, new_dict_at, read
 from ..values.overloads import NOTHING, matches
 from ..values.raise_guards import guarding, require_quiet
 from ..values.strings import method as text_method
@@ -265,7 +265,8 @@ def _with_contents(frame: Frame, function, args: list, keywords: dict,
     if is_plain(function) or own is not None and function in ABOUT_CLASSES:
         return args, keywords
     anyhow = function in (sorted, len, min, max, any, all)
-    args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
+    if function is not dict:
+        args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
     if (function in ABOUT_OBJECTS or hasattr(function, "function_for")
         or hasattr(own, "opens")):
         return args, keywords
@@ -451,7 +452,8 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
             if function in FUNCTIONS:
                 return apply(frame, function, [base, *args], keywords, node)
     elif isinstance(base, Container):
-        return dict_method(frame, base, name, args, keywords, node)
+        found = dict_method(frame, base, name, args, keywords, node)
+        return new_dict_at(frame, found, node) if name == "copy" else found
     elif isinstance(base, (tuple, list)) and name in ("count", "index"):
         found = _by_identity(frame, base, name, args)
         if found is not NOTHING:

@@ -38,6 +38,7 @@ from .assignment import assign
 from .expressions import condition, evaluate, evaluate_any
 
 UNROLL_AT_MOST = 16  # most trips of a range that are unrolled into a list of known length
+STATIC_AT_MOST = 64  # ... and most items of nested loops, all of them static
 
 _made: WeakKeyDictionary[gast.AST, dict[str, gast.FunctionDef]] = WeakKeyDictionary()
 
@@ -102,38 +103,71 @@ def _generator(frame: Frame, node: gast.GeneratorExp, source: Iterable) -> Gener
 
 
 def _unroll(frame: Frame, node, source: Iterable) -> list | None:
-    """The items of a comprehension of one loop whose trips and conditions are static; else None."""
-    if len(node.generators) > 1 or any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
-        return None
-    (loop,) = node.generators
-    trips = range(source.trips) if source.trips is not None else None
-    if trips is None and all(
-            isinstance(b, int) or isinstance(b, Value) and frame.is_static(b)
-            for b in source.bounds):
-        trips = range(*(frame.static(b, "a bound") for b in source.bounds))
-        trips = trips if len(trips) <= UNROLL_AT_MOST or isinstance(node, gast.DictComp) else None
-    if trips is None:
+    """The items of a comprehension whose trips and conditions are static; else None.  Of several
+    loops, only where the items are static, too.
+    """
+    if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)) or len(
+            node.generators) > 1 and not _is_plain(node):
         return None
     saved, items, pending = dict(frame.env), [], frame.pending
-    names = {n.id for n in gast.walk(loop.target) if isinstance(n, gast.Name)}
+    names = {n.id for loop in node.generators for n in gast.walk(loop.target)
+             if isinstance(n, gast.Name)}
     frame.pending |= names  # only the comprehension reads it, to its end
+    is_known = _run_loops(frame, node, 0, source, items)
+    frame.pending = pending
+    for name in names:
+        frame.env.pop(name, None)
+        if name in saved:
+            frame.env[name] = saved[name]
+    return items if is_known else None
+
+
+def _run_loops(frame: Frame, node, depth: int, source: Iterable, items: list) -> bool:
+    """Add the items of the loops from this depth on; whether all trips and conditions are static.
+    """
+    loop, is_last = node.generators[depth], depth + 1 == len(node.generators)
+    trips = _static_trips(frame, node, source)
+    if trips is None:
+        return False
     with comprehension_scope(frame, loop.target) as tell:
         for k in trips:
             assign(frame, loop.target, source.get(k), loop.target)
             tell()
             taken = [condition(frame, test) for test in loop.ifs]
             if any(test.constant is MISSING for test in taken):
-                items = None
-                break
-            if all(test.constant for test in taken):
-                items.append(evaluate_any(frame, node.elt) if not isinstance(node, gast.DictComp)
-                             else (evaluate(frame, node.key), evaluate(frame, node.value)))
-    frame.pending = pending
-    for name in names:
-        frame.env.pop(name, None)
-        if name in saved:
-            frame.env[name] = saved[name]
-    return items
+                return False
+            if not all(test.constant for test in taken):
+                continue
+            if not is_last:
+                inner = node.generators[depth + 1].iter
+                if not _run_loops(frame, node, depth + 1,
+                                  iterable(frame, evaluate(frame, inner), inner), items):
+                    return False
+                continue
+            items.append(evaluate_any(frame, node.elt) if not isinstance(node, gast.DictComp)
+                         else (evaluate(frame, node.key), evaluate(frame, node.value)))
+            if depth and (not frame.is_static(items[-1]) or len(items) > STATIC_AT_MOST):
+                return False
+    return True
+
+
+def _static_trips(frame: Frame, node, source: Iterable) -> range | None:
+    if source.trips is not None:
+        return range(source.trips)
+    if not all(isinstance(b, int) or isinstance(b, Value) and frame.is_static(b)
+               for b in source.bounds):
+        return None
+    trips = range(*(frame.static(b, "a bound") for b in source.bounds))
+    return trips if len(trips) <= UNROLL_AT_MOST or isinstance(node, gast.DictComp) else None
+
+
+def _is_plain(node) -> bool:
+    """Whether the items of a list comprehension may be evaluated twice: it makes nothing but
+    numbers, strings and tuples, and calls nothing but `range`.
+    """
+    return isinstance(node, gast.ListComp) and all(
+        isinstance(n.func, gast.Name) and n.func.id == "range"
+        for n in gast.walk(node) if isinstance(n, gast.Call))
 
 
 def _run(frame: Frame, node, kind: str, source, start):

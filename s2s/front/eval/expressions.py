@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import S2SError, TypeMismatchError
 from ...ir.builder import at, current
 from ...ir.graph import Value
-from ...ir.types import Tuple
+from ...ir.types import Array, List, Tuple
 from ...library import sequences
 from ...library.containers import Keyed, Set
 from ...ops.core.record import (
@@ -22,6 +22,7 @@ from ...ops.core.record import (
 )
 from ..control.generators import consumed_at_once
 from ..control.iterables import Iterable
+from ..control.iterators import OneShotIterator, once
 from ..control.join import branch, with_either
 from ..domain.frame import Frame, Object
 from ..domain.functions import (
@@ -40,12 +41,13 @@ from ..values.captured_writes import (
     is_outside,
     write_method,
 )
-from ..values.dicts import key_in, new_dict, pairs
+from ..values.dicts import is_keyed, key_in, new_dict, pairs, runtime_keys
 from ..values.lists import (
     WRITES,
     is_list,
     new_list,
     place_in,
+    run_time_tuple,
 )
 from ..values.maybe_unbound import read_name
 from ..values.objects import (
@@ -173,7 +175,10 @@ def _dict(frame: Frame, node: gast.Dict) -> Container:
     members: dict = {}
     for key, item in zip(node.keys, node.values):
         if key is None:  # `**other`
-            members.update(pairs(frame, evaluate(frame, item), node))
+            other = evaluate(frame, item)
+            if is_keyed(other):
+                raise runtime_keys(node)
+            members.update(pairs(frame, other, node))
         else:
             so_far = new_dict(frame, members)
             so_far.site = node
@@ -202,10 +207,15 @@ def _keyed_dict(frame: Frame, node: gast.Dict) -> Container:
     name = f"<dict {node.lineno} {node.col_offset}>"
     frame.env[name] = made  # nobody else has it yet
     for key, item in zip(node.keys, node.values):
-        given = (pairs(frame, evaluate(frame, item), node).items() if key is None
-                 else [(evaluate(frame, key), evaluate_any(frame, item))])
-        for each, binding in given:
+        each = None if key is None else evaluate(frame, key)
+        binding = evaluate_any(frame, item)
+        if key is not None:
             put(frame, made, each, binding)
+        elif is_keyed(binding):
+            frame.session.call(frame, Method(Keyed.update, made), [binding], {}, node)
+        else:
+            for each, member in pairs(frame, binding, node).items():
+                put(frame, made, each, member)
     frame.env.pop(name)
     return made
 
@@ -381,10 +391,10 @@ def _arguments(frame: Frame, function, node: gast.Call) -> list:
     nodes = [x.value if isinstance(x, gast.Starred) else x for x in node.args]
     found = [evaluate(frame, x) if isinstance(given, gast.Starred) else evaluate_any(frame, x)
              for x, given in zip(nodes, node.args)]
-    parts = [
-        frame.members(_list_of_starred(frame, x)) if isinstance(given, gast.Starred) else [x]
-        for x, given in zip(found, node.args)
-    ]
+    found = [_list_of_starred(frame, x) if isinstance(given, gast.Starred) else x
+             for x, given in zip(found, node.args)]
+    parts = [frame.members(x) if isinstance(given, gast.Starred) else [x]
+             for x, given in zip(found, node.args)]
     unknown = [k for k, part in enumerate(parts) if part is None]
     if len(unknown) == 1 and isinstance(found[unknown[0]], (Cell, Value)):
         left = _parameters_left(frame, function, node, sum(len(part or ()) for part in parts))
@@ -439,26 +449,34 @@ def _parameters_left(frame: Frame, function, node: gast.Call, given: int) -> int
     return len(left)
 
 
-def _columns(frame: Frame, function, node: gast.Call) -> tuple | None:
-    """`zip(*rows)` of a run-time list of tuples; None for other calls."""
-    if function is not zip or len(node.args) != 1 or not isinstance(node.args[0], gast.Starred):
+def _columns(frame: Frame, function, node: gast.Call) -> tuple | OneShotIterator | None:
+    """`zip(*rows)` of a run-time number of rows; None for other calls."""
+    if (function is not zip or len(node.args) != 1 or node.keywords
+            or not isinstance(node.args[0], gast.Starred)):
         return None
     rows = frame.contents_of(evaluate(frame, node.args[0].value))
     if isinstance(rows, (Iterable, Generator)):
         rows = frame.session.listed(frame, rows)
-    if not is_list(frame, rows) or frame.heap.items(rows) is not None:
-        return tuple(zip(
-            *(frame.members(row)
-              for row in frame.members(rows)))) if frame.members(rows) is not None and all(
-                  frame.members(row) is not None for row in frame.members(rows)) else None
-    item = frame.heap.read(rows).type.item
-    if not isinstance(item, Tuple):
-        raise frame.refuse("zip(*...) of a list of this kind", node,
-                           "say it with a comprehension: [row[k] for row in rows]")
+    if (members := frame.members(rows)) is not None:
+        known = [frame.members(row) for row in members]
+        return tuple(zip(*known)) if None not in known else None
+    if not isinstance(rows, Cell):
+        return None
+    kind = frame.heap.type_of(rows)
     with at(frame.line(node)):
-        return tuple(
-            in_place(frame, sequences.column, [rows, k], {}, node,
-                     current().line) for k in range(len(item.items)))
+        line = current().line
+        if isinstance(kind, List) and isinstance(kind.item, Tuple):
+            return tuple(
+                in_place(frame, sequences.column, [rows, k], {}, node, line)
+                for k in range(len(kind.item.items)))
+        if not (isinstance(kind, Array) and kind.rank > 1 or isinstance(kind, List)
+                and (isinstance(kind.item, List) or isinstance(kind.item, Array))):
+            return None
+        count = in_place(frame, sequences.shortest, [rows], {}, node, line)
+        columns = Iterable(
+            lambda k: run_time_tuple(in_place(frame, sequences.column, [rows, k], {}, node, line)),
+            (0, count, 1), held=(rows,))
+        return once(frame, columns, "zip(*...)", (rows,))
 
 
 def _spread_keywords(frame: Frame, node: gast.AST) -> dict:

@@ -36,6 +36,7 @@ from ..domain.rank_promotion import needs_fixed_ranks
 from ..syntax.dependencies import note_dependency
 from ..values.exceptions import guard, is_caught
 from ..values.lists import (
+    alike,
     as_list,
     is_list,
     known_range,
@@ -236,10 +237,34 @@ def _sorted(frame: Frame, node, source, *, key=None, reverse=False):
 
 
 def _by_keys(frame: Frame, node, source, keys, reverse: bool):
+    keys = _with_numbers(frame, keys)
+    items = frame.members(source)
+    if items is not None and not alike(frame, items):
+        order = (call_library(frame, node, library.merged_order, keys,
+                              operator.lt if reverse else operator.gt)
+                 if _of_tuples(frame, keys) else _order_of(frame, node, keys, reverse))
+        return new_list(frame, [take(frame, source, take(frame, order, k))
+                                for k in range(len(items))])
     if _of_tuples(frame, keys):
         return call_library(frame, node, library.merged, source, keys,
                             operator.lt if reverse else operator.gt)
     return call_library(frame, node, library.ordered, source, keys, reverse)
+
+
+def _with_numbers(frame: Frame, keys):
+    """The keys with numbers in place of strings, in the same order."""
+    members = frame.members(keys)
+    numbered = None if members is None else _numbered(list(members))
+    return keys if numbered is None or numbered == list(members) else new_list(frame, numbered)
+
+
+def _numbered(column: list) -> list:
+    if all(isinstance(x, str) for x in column):
+        order = sorted(set(column))
+        return [order.index(x) for x in column]
+    if column and all(isinstance(x, tuple) and len(x) == len(column[0]) for x in column):
+        return list(zip(*map(_numbered, map(list, zip(*column)))))
+    return column
 
 
 def _order_of(frame: Frame, node, keys, reverse):

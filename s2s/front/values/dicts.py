@@ -14,6 +14,7 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current
 from ...ir.graph import OPERATORS, Value
 from ...ir.types import List
+from ...library.containers import Keyed
 from ...ops.core.record import METHODS, value
 from ..domain.frame import Frame, like
 from ..domain.heap import Cell, Container
@@ -68,13 +69,23 @@ def has_numbers_for_keys(base: Container, *more: dict) -> bool:
                     for k in members))
 
 
+def is_keyed(binding) -> bool:
+    """Whether a binding is a dict with run-time keys."""
+    return isinstance(binding, Container) and issubclass(binding.cls, Keyed)
+
+
 def unlike_keys(base: Container, *more: dict) -> RuntimeKeys | None:
     """The error for a dict of which a run decides which keys it has; None for other containers."""
     if not has_numbers_for_keys(base, *more):
         return None
+    return runtime_keys(base.site)
+
+
+def runtime_keys(site: gast.AST) -> RuntimeKeys:
+    """The error for the dict that is created at `site`, of which a run decides the keys."""
     error = RuntimeKeys("a dict whose keys depend on run-time data", current().line,
                         "give it all its keys first")
-    error.site = base.site
+    error.site = site
     return error
 
 
@@ -224,6 +235,8 @@ def _setdefault(frame, base, node, key, default=None):
 
 
 def _update(frame, base, node, source=(), **more):
+    if is_keyed(source):
+        raise runtime_keys(base.site)
     new = {**(pairs(frame, source, node) if source != () else {}), **more}
     store(frame, base, {**base.members, **new})
 

@@ -8,11 +8,13 @@ long as their sources do not change in between, and refused where they do.
 
 from __future__ import annotations
 
-from ...ir.graph import Value
+from collections.abc import Callable
+
+from ...ir.graph import MISSING, Value
 from ...ir.types import List
 from ..domain.frame import Frame
 from ..domain.functions import FunctionValue, Local
-from ..domain.heap import Container
+from ..domain.heap import Cell, Container
 from ..syntax.liveness import read_names
 
 
@@ -86,13 +88,32 @@ def was_written(frame: Frame, before: dict) -> bool:
 
 
 def _differs(then, now) -> bool:
-    return now is not then and not _is_packed(then, now)
+    return now is not then and not _is_packed(then, now, _is_item)
 
 
-def _is_packed(then, now) -> bool:
-    """Whether a list of known length has only been converted to a run-time list."""
-    return (isinstance(then, tuple) and isinstance(now, Value) and now.op is not None
-            and now.op.name == "list_of" and len(now.op.inputs) == len(then))
+def _is_packed(then, now, is_item: Callable) -> bool:
+    """Whether a list of known length has only been converted to a run-time list, on all paths."""
+    if not isinstance(then, tuple) or not isinstance(now, Value) or now.op is None:
+        return False
+    if now.op.name == "if":
+        place = now.op.outputs.index(now)
+        return all(_is_packed(then, block.yields[place], is_item) for block in now.op.blocks)
+    return (now.op.name == "list_of" and len(now.op.inputs) == len(then)
+            and all(map(is_item, then, now.op.inputs)))
+
+
+def _is_item(item, x: Value) -> bool:
+    """Whether `x` is what a list holds for this item; what is in a cell is compared as its content.
+    """
+    match item:
+        case Value():
+            return x is item
+        case Cell() | Container():
+            return True
+        case tuple():
+            return (x.op is not None and x.op.name == "tuple" and len(x.op.inputs) == len(item)
+                    and all(map(_is_item, item, x.op.inputs))) or x.constant == item
+    return x.constant is not MISSING and type(x.constant) is type(item) and x.constant == item
 
 
 def _length_differs(then, now) -> bool:
@@ -104,4 +125,4 @@ def _length_differs(then, now) -> bool:
         return False
     while now is not then and now.op is not None and now.op.name == "list_set":
         now = now.op.inputs[0]
-    return _differs(then, now)
+    return now is not then and not _is_packed(then, now, lambda item, x: True)

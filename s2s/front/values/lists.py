@@ -153,7 +153,9 @@ def take_item(frame: Frame, xs: Cell, key):
     if items and all(isinstance(x, str) or is_member(x) for x in items):
         words = tuple(sorted(set(items), key=str))
         return word(looked_up([words.index(x) for x in items], index_of(frame, key)), words)
-    if items is not None and not _alike(frame, items):
+    if items is not None and not alike(frame, items):
+        if not counting(frame, key) and (found := _member_by_member(frame, items, key)) is not None:
+            return found
         raise MixedMembers("a run-time index into a list or tuple of unlike things",
                            current().line,
                            "keep numbers, or arrays of one rank, in a list of their own",
@@ -174,6 +176,17 @@ def take_item(frame: Frame, xs: Cell, key):
     if is_place and xs.parts is None and holds_shared(y.type) and has_places(y.type):
         return frame.heap.in_place(Place(xs, i, _counts_from_start(frame, i)), y)
     return binding_of_item(frame, xs, y)
+
+
+def _member_by_member(frame: Frame, items: tuple, key):
+    """items[key] of tuples of one length that no list holds, such as (name, number): each member
+    of it by itself; None of other items.
+    """
+    kind, first = type(items[0]), items[0]
+    if not all(isinstance(x, tuple) and type(x) is kind and len(x) == len(first) for x in items):
+        return None
+    members = [take_item(frame, new_list(frame, column), key) for column in zip(*items)]
+    return kind._make(members) if hasattr(kind, "_make") else kind(members)
 
 
 def _item_of_view(frame: Frame, xs: Cell, key):
@@ -300,7 +313,7 @@ def place_in(frame: Frame, xs: Cell, key):
     if getattr(xs, "parts", None) is not None:
         return _item_of_view(frame, xs, key)
     if (not is_list(frame, xs) or isinstance(key, slice)
-            or items is not None and (frame.is_static(key) or not _alike(frame, items))):
+            or items is not None and (frame.is_static(key) or not alike(frame, items))):
         return None
     i = index_of(frame, key)
     y = list_get(as_list(frame, xs), i)
@@ -322,7 +335,7 @@ def put_item(frame: Frame, xs: Cell, key, new) -> None:
         _member(frame, items, k)
         frame.write(xs, (*items[:k % len(items)], new, *items[k % len(items) + 1:]))
         return
-    if items is not None and not _alike(frame, (*items, new)):
+    if items is not None and not alike(frame, (*items, new)):
         raise MixedMembers("a run-time index into a list whose items are of another kind",
                            current().line,
                            "begin with items of the kind that is written, or append them",
@@ -437,7 +450,8 @@ def _outside(frame: Frame, message: str = "list index out of range") -> None:
         raise_(frame, None, ExceptionObject(IndexError, (message,), {}))
 
 
-def _alike(frame: Frame, items) -> bool:
+def alike(frame: Frame, items) -> bool:
+    """Whether a list of run-time length can hold all of these."""
     try:
         list_value(frame, items)
     except S2SError:
@@ -449,7 +463,7 @@ def _slice(frame: Frame, xs: Cell, items: tuple | None, key: slice) -> Cell:
     bounds = (key.start, key.stop, key.step)
     if items is not None and all(map(frame.is_static, bounds)):
         return new_list(frame, items[slice(*(frame.static(b, "a bound") for b in bounds))])
-    if items is not None and not _alike(frame, items):
+    if items is not None and not alike(frame, items):
         raise MixedMembers("a run-time slice of a list of unlike things", current().line,
                            "keep numbers, or arrays of one rank, in a list of their own",
                            ranges=[bounds for b in bounds for bounds in counting(frame, b)])

@@ -23,7 +23,7 @@ import gast
 from ...errors import TypeMismatchError
 from ...ir.code_objects import is_missing, is_of_dataclass, is_of_factory, is_of_namedtuple
 from ...ir.treedef import is_namedtuple
-from ...library.containers import Deque, Keyed, Set, Tally
+from ...library.containers import Deque, Keyed, Set, Tally, from_dict, from_keys, from_pairs
 from ...ops.core.record import VIEWS
 from ...ops.program.checkpoint import Checkpointed
 from ..domain.frame import ExceptionObject, Frame, Object
@@ -40,7 +40,7 @@ from ..domain.heap import (
 from ..syntax.captures import Fixed, is_data
 from ..syntax.dependencies import Defined, note_dependency
 from .captured_writes import is_outside, write_attribute
-from .dicts import deep, key_in, new_dict, pairs, shallow, store
+from .dicts import deep, is_keyed, key_in, new_dict, pairs, shallow, store
 from .exceptions import map_leaves
 
 
@@ -385,6 +385,18 @@ def set_attribute(frame: Frame, node: gast.AST, base, name, binding) -> None:
 
 def make_dict(frame: Frame, node: gast.AST, source=(), **more):
     """dict(source, **more)."""
+    made = None
+    if is_keyed(source):
+        made = frame.session.call(frame, from_dict, [source], {}, node)
+    elif not isinstance(source, (dict, Object)) and not (
+            isinstance(source, Container) and source.is_dict):
+        source = frame.session.listed(frame, source)
+        if frame.members(source) is None:
+            made = frame.session.call(frame, from_pairs, [source], {}, node)
+    if made is not None:
+        for key, binding in more.items():
+            frame.session.call(frame, Method(Keyed.__setitem__, made), [key, binding], {}, node)
+        return made
     members = {**(pairs(frame, source, node) if source != () else {}), **more}
     return new_dict_at(frame, new_dict(frame, members), node)
 
@@ -414,11 +426,11 @@ def new_dict_at(frame: Frame, made: Container, node: gast.AST) -> Container:
 
 def make_from_keys(frame: Frame, node: gast.AST, keys, binding=None):
     """dict.fromkeys(keys, binding)."""
-    keys = frame.members(frame.session.listed(frame, keys))
-    if keys is None:
-        raise frame.refuse("dict.fromkeys of a run-time number of keys", node,
-                           "store them in a loop: d[key] = value")
-    members = {key_in(frame, key, node): binding for key in keys}
+    keys = frame.session.listed(frame, keys)
+    known = frame.members(keys)
+    if known is None:
+        return frame.session.call(frame, from_keys, [keys, binding], {}, node)
+    members = {key_in(frame, key, node): binding for key in known}
     return new_dict_at(frame, new_dict(frame, members), node)
 
 
