@@ -76,6 +76,8 @@ def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorph
          allow_int: bool = False, tape_limit: int | str | None = None) -> Transformed:
     """The derivative of the number that `f` returns, with respect to the arguments `argnums`.
 
+    An array of one element is a number here, as for the optimisers of SciPy.
+
     `argnums` are numbers, from 0, or from -1 backwards, or names; of a method, the default is the
     first argument after `self`.  Returns a function of the arguments of `f`, whose result has the
     structure and the shapes of the argument, or is a tuple of such where `argnums` is one.  With

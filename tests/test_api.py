@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import s2s
 from s2s import passes, pipeline
@@ -444,6 +445,20 @@ def test_result_that_is_no_number_is_refused():
         s2s.grad(g)(np.ones(3))
     with pytest.raises(s2s.TypeMismatchError, match="returns a tuple"):
         s2s.grad(pair)(1.0)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("way", [lambda f: f, s2s.jit])
+def test_an_array_of_one_number_is_one(way):
+    def objective(x):
+        return np.array([[np.sum(x**3)]])
+
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(way(s2s.grad(objective))(x), [3.0, 12.0])
+    value, slope = way(s2s.value_and_grad(lambda x: (x - 2.0)**2))(np.array([5.0]))
+    assert (value.shape, value[0], slope.shape, slope[0]) == ((1,), 9.0, (1,), 6.0)
+    fit = scipy.optimize.minimize(s2s.value_and_grad(lambda x: objective(x)**2), x, jac=True)
+    assert fit.fun < 1e-6 and fit.success
 
 
 @pytest.mark.parametrize("what", [id, 3, "sin"])

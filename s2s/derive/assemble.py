@@ -16,6 +16,7 @@ from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Value, walk
 from ..ir.reemit import clone, emit_block, rebuild
 from ..ir.types import UNKNOWN, Array, Scalar, Static, Tuple, Type, Unknown, carries_derivative
+from ..ops.arrays.create import ones
 from ..ops.core.chain_rule import like_operand
 from ..ops.core.control import item, member_syntax, never_returns, packed
 from ..ops.core.record import value
@@ -53,7 +54,11 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
     function = with_scalar_result(function, has_aux, holomorphic)
     if has_aux:
         function = with_constant_aux(function)
-    seeds = [1.0, *[0.0] * (len(differentiable(function)) - 1)]
+
+    def seeds() -> list[Value]:
+        y = function.results[0].type
+        first = ones(y.dims, y.dtype) if isinstance(y, Array) else value(1.0)
+        return [first, *(value(0.0) for _ in differentiable(function)[1:])]
 
     def results(ys, bars):
         found = [bars[k] for k in wrt]
@@ -69,8 +74,8 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
     what = "value and the derivative" if with_value else "derivative"
     doc = f"The {what} of {function.name}{place(function)} with respect to {subject}."
     name = f"{function.name}_{'value_and_grad' if with_value else 'grad'}"
-    made = pipeline.in_one_sweep(reverse(function, wrt, lambda: [value(s) for s in seeds], results,
-                                         name, doc, tape_limit=tape_limit))
+    made = pipeline.in_one_sweep(reverse(function, wrt, seeds, results, name, doc,
+                                         tape_limit=tape_limit))
     if not with_value and not has_aux:
         name_results(made, [f"{function.params[k].name}_bar" for k in wrt])
     return made
@@ -332,8 +337,8 @@ def with_ranks(function: Function, scalars: Sequence[Value] = ()) -> Function:
 
 def with_scalar_result(function: Function, has_aux: bool = False,
                        holomorphic: bool = False) -> Function:
-    """Check that the (first) result of `function` is a real number, or a complex one if it is
-    `holomorphic`, and settle the ranks that this determines.
+    """Check that the (first) result of `function` is a real number, or an array of one, or complex
+    if it is `holomorphic`, and settle the ranks that this determines.
 
     Raises TypeMismatchError if it cannot be one.
     """
@@ -348,8 +353,7 @@ def with_scalar_result(function: Function, has_aux: bool = False,
                                 "return a tuple: the number first, and " "more beside it")
     several = function.tupled and not (has_aux and len(function.results) >= 2)
     fits = is_holomorphic if holomorphic else is_real
-    if (y is None or several or indexed or not isinstance(y.type, (Scalar, Unknown))
-            or not fits(y.type)):
+    if y is None or several or indexed or not may_be_one_number(y.type) or not fits(y.type):
         said = "nothing" if y is None else describe_result(function)
         wanted = "complex number, with holomorphic=True," if holomorphic else "real number"
         raise TypeMismatchError(
@@ -365,8 +369,14 @@ def with_scalar_result(function: Function, has_aux: bool = False,
     return function
 
 
+def may_be_one_number(type: Type) -> bool:
+    """Test whether `type` is that of a number, or of an array of one, or may be."""
+    return (isinstance(type, (Scalar, Unknown))
+            or isinstance(type, Array) and all(dim == 1 for dim in type.dims))
+
+
 def is_holomorphic(type: Type) -> bool:
-    """Test whether `type`, a Scalar or Unknown, may be a complex number."""
+    """Test whether numbers of `type` may be complex."""
     return carries_derivative(type) and (type.dtype or "complex").startswith("complex")
 
 
@@ -383,7 +393,7 @@ def check_complex(function: Function, wrt: Sequence[int]) -> None:
 
 
 def is_real(type: Type) -> bool:
-    """Test whether `type`, a Scalar or Unknown, may be a real number that carries a derivative."""
+    """Test whether numbers of `type` may be real, and carry a derivative."""
     return carries_derivative(type) and not (type.dtype or "").startswith("complex")
 
 

@@ -105,7 +105,37 @@ def or_else(p, n):
     return sum(weights.get(SEQUENCE[k], 0.5) * p[codes[k] % 4] for k in range(n))
 
 
-PROGRAMS = [or_else, alignment, folding, moves, by_index, by_code, by_key, by_pair, by_array]
+def by_message(p, n):
+    total = 0.0
+    for k in range(n):
+        try:
+            if k % 3 == 1:
+                raise ValueError(f"{SEQUENCE[k]} is left out")
+            if k % 3 == 2:
+                raise ValueError("too large")
+            total += p[0] * k
+        except ValueError as error:
+            total += p[1] if "left" in str(error) else p[2] * len(error.args)
+    return total
+
+
+def by_part(p, n):
+    return sum(p[k % 4] for k in range(n) if "o" in MOVES[k % 4] and MOVES[k % 4] in "updown")
+
+
+def by_made_key(p, n):
+    table = {"A-up": p[0], "A-down": p[1] * p[2], "C-up": p[3]}
+    total = 0.0
+    for k in range(n):
+        key = SEQUENCE[k] + "-" + MOVES[k % 3]
+        total += table.get(key, 0.5) * k
+        if key == "A-down" or f"{key}s".endswith("flats"):
+            total *= p[3]
+    return total
+
+
+PROGRAMS = [by_message, by_part, by_made_key, or_else, alignment, folding, moves, by_index,
+            by_code, by_key, by_pair, by_array]
 
 
 @pytest.mark.parametrize("n", [0, 1, 6])

@@ -303,7 +303,7 @@ def _is_in(frame: Frame, a, b, node: gast.AST):
                 return found
             key_in(frame, a, node, b)
         b = tuple(b.members)
-    if isinstance(a, Text):
+    if isinstance(a, Text) or isinstance(b, Text):
         members = frame.members(b) if isinstance(b, tuple) or is_list(frame, b) else None
         found = by_word(frame, operator.contains, b if members is None else tuple(members), a)
         if found is not UNKNOWN:

@@ -80,7 +80,7 @@ def changed_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
 
 def read_names(nodes: Iterable[gast.AST]) -> set[str]:
     """The names read, those of augmented assignments and of nested functions included; not those
-    that lambdas and comprehensions bind.
+    that nested functions and comprehensions bind.
     """
     found, pending = set(), list(nodes)
     while pending:
@@ -94,12 +94,25 @@ def read_names(nodes: Iterable[gast.AST]) -> set[str]:
             case gast.Lambda(args=args, body=body):
                 found |= read_names([body]) - set(parameter_names(node))
                 below = [args]  # defaults
+            case gast.FunctionDef(body=body):
+                found |= read_names(body) - own_names(node)
+                below = [each for each in below if each not in body]  # defaults, decorators
             case gast.ListComp() | gast.SetComp() | gast.DictComp() | gast.GeneratorExp():
                 found |= read_names(below) - bound_names(part.target
                                                          for part in node.generators).keys()
                 below = [node.generators[0].iter]  # read outside the nested function
         pending += below
     return found
+
+
+def own_names(node: gast.FunctionDef) -> set[str]:
+    """The names that are variables of the function itself."""
+    nodes = [*_all_inside(node.body)]
+    added = {each.target.id for each in nodes
+             if isinstance(each, gast.AugAssign) and isinstance(each.target, gast.Name)}
+    declared = {name for each in nodes if isinstance(each, (gast.Nonlocal, gast.Global))
+                for name in each.names}
+    return {*parameter_names(node), *bound_names(node.body), *added} - declared
 
 
 def parameter_names(node: gast.FunctionDef | gast.Lambda) -> list[str]:
@@ -195,9 +208,8 @@ class Liveness:
         self.ends: dict[int, frozenset[str]] = {}
         # names that a trip of each loop may read before it binds them
         self.exposed: dict[int, frozenset[str]] = {}
-        self.always = frozenset(name for inner in gast.walk(node)
-                                if inner is not node and isinstance(inner, SCOPES)
-                                for name in read_names([inner]))
+        self.always = frozenset(name for inner in _all_inside(gast.iter_child_nodes(node))
+                                if isinstance(inner, SCOPES) for name in read_names([inner]))
         self._before(body, frozenset(), frozenset(), frozenset())
 
     def _before(self, body: list, after: frozenset, broken: frozenset,

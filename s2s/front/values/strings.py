@@ -6,9 +6,12 @@ current Values and is laid out where it is printed or raised (messages.py).
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from types import FunctionType
 
 import gast
 
@@ -17,7 +20,7 @@ from ...ops.arrays.create import array
 from ...ops.arrays.index import getitem
 from ...ops.core.control import if_
 from ...ops.core.record import value
-from ..domain.frame import Frame, Text
+from ..domain.frame import ExceptionObject, Frame, Text
 from ..domain.heap import Cell, Container
 
 
@@ -61,6 +64,7 @@ class Word(Part):
     words: tuple
 
 
+MOST_WORDS = 400  # that parts of a text make together
 MOST_TESTS = 3  # of a number, rather than a look into a table
 CONVERSIONS: dict[int, Callable] = {-1: lambda x: x, 115: str, 114: repr, 97: ascii}
 
@@ -90,12 +94,22 @@ def _parts(frame: Frame, node: gast.JoinedStr, evaluate: Callable) -> tuple:
 
 def shown(frame: Frame, content, conversion: int = -1, spec: tuple | None = None) -> tuple:
     """The parts that format `content`."""
-    if isinstance(content, Text) and conversion in (-1, 115) and not spec:
-        return content.parts
+    if conversion in (-1, 115) and not spec:
+        if isinstance(content, Text):
+            return content.parts
+        if isinstance(content, ExceptionObject) and is_shown_by_argument(content):
+            return shown(frame, content.args[0], 115)
     if frame.is_static(content) and all(isinstance(part, str) for part in spec or ()):
         known = CONVERSIONS[conversion](frame.static(content, "this"))
         return (format(known, "".join(spec or ())),)
     return (Piece(freeze(frame, content), conversion, spec),)
+
+
+def is_shown_by_argument(thrown: ExceptionObject) -> bool:
+    """Whether str() of an exception is str() of its only argument."""
+    kind = thrown.kind
+    return (kind.__str__ is BaseException.__str__ and not isinstance(kind.__init__, FunctionType)
+            and len(thrown.args) == 1 and not thrown.keywords)
 
 
 def freeze(frame: Frame, binding):
@@ -195,20 +209,31 @@ def _is(a, b) -> Value:
     return value(a == b)
 
 
-def words_of(text) -> tuple[str, ...] | None:
+def words_of(binding) -> tuple[str, ...] | None:
     """The possible strings of a text, or the possible members of an enum; None for anything else.
     """
-    match text:
+    match binding:
         case str():
-            return (text,)
-        case Enum() if is_member(text):
-            return (text,)
+            return (binding,)
+        case Enum() if is_member(binding):
+            return (binding,)
         case Text((Word(_, words),)):
             return words
         case Text((Choice(_, first, second),)):
             found = words_of(first), words_of(second)
             return None if None in found else tuple(dict.fromkeys((*found[0], *found[1])))
+        case Text(parts) if len(parts) > 1:
+            found = joined_words(parts)
+            return found and tuple(dict.fromkeys(found))
     return None
+
+
+def joined_words(parts: tuple) -> list[str] | None:
+    """What a text of these parts may be, in the order of the numbers of its parts."""
+    several = [words_of(text((part,))) for part in parts]
+    if None in several or math.prod(map(len, several)) > MOST_WORDS:
+        return None
+    return ["".join(map(str, each)) for each in itertools.product(*several)]
 
 
 def words_or_none(binding) -> tuple | None:
@@ -243,9 +268,9 @@ def looked_up(numbers: list[int], code: Value) -> Value:
     return getitem(array(tuple(map(value, numbers))), code, pattern=("i",))
 
 
-def code_of(text, words: tuple[str, ...]) -> Value:
+def code_of(binding, words: tuple[str, ...]) -> Value:
     """The number of a text among the words."""
-    match text:
+    match binding:
         case Text((Word(code, own),)):
             if words[:len(own)] == own:
                 return code
@@ -260,7 +285,13 @@ def code_of(text, words: tuple[str, ...]) -> Value:
         case Text((Choice(test, first, second),)):
             return if_(test, lambda: [code_of(first, words)], lambda: [code_of(second, words)],
                        [""])[0]
-    return value(words.index(text))
+        case Text(parts) if len(parts) > 1:
+            number = value(0)
+            for each in (text((part,)) for part in parts):
+                own = words_of(each)
+                number = number * value(len(own)) + code_of(each, own)
+            return looked_up([words.index(each) for each in joined_words(parts)], number)
+    return value(words.index(binding))
 
 
 def word(code: Value, words: tuple[str, ...]) -> Text:

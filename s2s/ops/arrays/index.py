@@ -179,11 +179,7 @@ def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
             and v.constant is not MISSING
             and dtype_of(v.type) == type.dtype
         ):
-            return (
-                _zero(type.dtype)
-                if v.constant == 0
-                else value(np.dtype(type.dtype).type(v.constant))
-            )
+            return _number(v.constant, type.dtype)
     if (
         made in ("zeros_like", "spread")
         and is_basic(pattern, operands)
@@ -191,19 +187,29 @@ def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
     ):
         type = _infer_getitem(x, *operands, pattern=pattern)
         if isinstance(type, Scalar) and made == "zeros_like":
-            return _zero(type.dtype)
+            return _number(0, type.dtype)
         if isinstance(type, Scalar) and x.op.inputs[0].type == type:
             return x.op.inputs[0]
+    if (x.op is not None and x.op.record.fill is not None
+            and _is_certainly_inside(x, operands, pattern)):
+        return _number(x.op.record.fill, dtype_of(x.type))
     return None
 
 
-def _zero(dtype: str) -> Value:
-    """A zero element: a NumPy number for the user's lines, where 1 / x must not raise; 0.0 in
-    adjoints.
+def _is_certainly_inside(x: Value, operands: Sequence[Value], pattern: Pattern) -> bool:
+    """Whether the operands are numbers that index one element of `x`, of known shape."""
+    return (isinstance(x.type, Array) and len(pattern) == len(operands) == x.type.rank
+            and all(type(i.constant) is type(dim) is int and -dim <= i.constant < dim
+                    for i, dim in zip(operands, x.type.dims)))
+
+
+def _number(k, dtype: str) -> Value:
+    """A known element: a NumPy number for the user's lines, where 1 / 0 must not raise; a Python
+    number in adjoints.
     """
     if dtype == "float64" and runs_backwards():
-        return value(0.0)
-    return value(np.dtype(dtype).type(0))
+        return value(float(k))
+    return value(np.dtype(dtype).type(k))
 
 
 def _fold_member(x: Value, operands, pattern: Pattern):
