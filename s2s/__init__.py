@@ -24,6 +24,7 @@ from .api import (
     source,
     stages,
     value_and_grad,
+    vectorize,
     vjp,
     vmap,
 )
@@ -103,6 +104,7 @@ __all__ = [
     "threads",
     "tree",
     "value_and_grad",
+    "vectorize",
     "vjp",
     "vmap",
     "while_loop",

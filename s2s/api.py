@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from types import MethodType
 
@@ -25,6 +25,7 @@ from .call.argnums import (
     static_names,
 )
 from .derive.linear_maps import FirstHalf, LinearMap, SecondHalf, halves_of, unshared
+from .derive.vectorized import Signature
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import definition_line, from_text
 from .front.domain.functions import Intrinsic
@@ -365,6 +366,22 @@ def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
     if axis_size is not None:
         options["axis_size"] = checked_size(axis_size)
     return Transformed("vmap", f, options)
+
+
+@decorator
+def vectorize(f: Callable, signature: str | None = None,
+              excluded: Iterable[int | str] = frozenset()) -> Transformed:
+    """Transform `f`, a function of numbers or of small arrays, to work on stacks of them, which
+    broadcast against one another as in a NumPy ufunc.
+
+    `signature` has the core dimensions of each argument and result, "(n,m),(m)->(n)"; without it,
+    `f` is one of numbers.  Axes in front of these are loop axes.  `excluded` are the numbers or
+    names of arguments that are passed on as they are.  Core dimensions of one name have the same
+    length, and do not broadcast: ValueError.  TypeMismatchError for a malformed signature.
+    """
+    return Transformed("vectorize", f, {
+        "signature": None if signature is None else Signature.parse(signature),
+        "excluded": frozenset(excluded)})
 
 
 # -------------------------------------------------------------------------------------- native code
@@ -735,7 +752,7 @@ def _refused(name: str) -> Macro:
 
 MACROS.update({
     **{f: Macro(lambda call, *args, f=f, **options: f(*args, **options))
-       for f in (grad, value_and_grad, jacfwd, jacrev, jacobian, hessian, vmap, jit)},
+       for f in (grad, value_and_grad, jacfwd, jacrev, jacobian, hessian, vmap, vectorize, jit)},
     jvp: Macro(_jvp_inside, ("primals", "tangents")),
     vjp: Macro(_vjp_inside, (...,)),
     linearize: Macro(_linearize_inside, (...,)),

@@ -34,6 +34,7 @@ from . import tree
 from .analysis.activity import active_values, influenced_values, varied_in_conditions
 from .call.argnums import members_of, resolve_argnums
 from .derive import assemble
+from .derive.vectorized import stacked_arguments
 from .difference_quotients import (
     directions,
     inexact_leaves,
@@ -151,9 +152,9 @@ def run_derivatives(t, args: Sequence, report: Report) -> Iterator[str]:
     kind, inner = getattr(t, "kind", None), getattr(t, "inner", None)
     if kind is None:
         return
-    if kind == "vmap":
+    if kind in ("vmap", "vectorize"):
         for lane, of_lane in lanes(t, args):
-            before, report.lane = report.lane, (*report.lane, lane)
+            before, report.lane = report.lane, (*report.lane, *lane)
             found = list(run_derivatives(inner, of_lane, report))
             report.lane = before
             yield from found
@@ -205,8 +206,11 @@ def differentiated(t, function: Function, args: Sequence) -> list[int]:
     return [k for k, p in enumerate(function.params[:len(args)]) if carries_derivative(p.type)]
 
 
-def lanes(t, args: Sequence) -> Iterator[tuple[int, list]]:
-    """Yield the number of each lane of a `vmap`, and its arguments."""
+def lanes(t, args: Sequence) -> Iterator[tuple]:
+    """Yield the place of each lane of a `vmap`, or in `vectorize`, and its arguments."""
+    if t.kind == "vectorize":
+        yield from stacked_arguments(t, args, t.types_of(args))
+        return
     given = t.options["in_axes"]
     axes = [given] * len(args) if isinstance(given,
                                              int) else [*given, *[None] * (len(args) - len(given))]
@@ -214,7 +218,7 @@ def lanes(t, args: Sequence) -> Iterator[tuple[int, list]]:
             for x, axis in zip(args, axes)]
     counts = [n for x, axis in zip(args, axes) for n in _counts(x, axis)]
     for lane in range(min(counts, default=0)):
-        yield lane, [_lane(x, axis, lane) for x, axis in zip(args, axes)]
+        yield (lane,), [_lane(x, axis, lane) for x, axis in zip(args, axes)]
 
 
 def _has_lanes(x) -> bool:

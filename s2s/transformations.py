@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from . import pipeline
 from .call.argnums import resolve_argnums
 from .derive import assemble, batched_seeds, jacobians, linear_maps
+from .derive.vectorized import vectorized
 from .errors import TypeMismatchError
 from .front.eval.unwrap_callable import names_of
 from .ir.graph import Function
@@ -268,6 +269,7 @@ KINDS: dict[str, Kind] = {
     "columns": Kind("_columns", columns_of, lambda t: ANY_NUMBER, interpreted, names=seeded),
     "rows": Kind("_rows", rows_of, lambda t: ANY_NUMBER, interpreted, names=seeded),
     "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
+    "vectorize": Kind("_vectorized", vectorized, same_signature, interpreted),
     "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,
                   interpreted),
     "jit": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,

@@ -71,6 +71,19 @@ same_lanes = define(
     syntax=lambda n, m: ast.Call(ast.Name("check_lanes", ast.Load()), [n, m], []), depends=anything)
 
 
+def check_core(n, m, name):
+    if n != m:
+        raise ValueError(f"the core dimension {name} has the lengths {n} and {m}")
+
+
+same_core = define(
+    "same_core", evaluate=lambda n, m, *, name: check_core(n, m, name),
+    infer=lambda n, m, *, name: NONE, helper=check_core, pure=False, vjp=no_vjp, jvp=no_jvp,
+    fold=lambda n, m, *, name: value(None) if n is m else None,
+    syntax=lambda n, m, *, name: ast.Call(ast.Name("check_core", ast.Load()),
+                                          [n, m, ast.Constant(name)], []), depends=anything)
+
+
 def batched_over(x: Value, count: Value, dtype: str | None = None) -> Value:
     """`x`, broadcast over `count` lanes."""
     dtype = dtype or dtype_of(x.type)
