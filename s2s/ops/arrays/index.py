@@ -198,7 +198,7 @@ def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
 
 def _is_certainly_inside(x: Value, operands: Sequence[Value], pattern: Pattern) -> bool:
     """Whether the operands are numbers that index one element of `x`, of known shape."""
-    return (isinstance(x.type, Array) and len(pattern) == len(operands) == x.type.rank
+    return (isinstance(x.type, Array) and pattern == ("i",) * x.type.rank
             and all(type(i.constant) is type(dim) is int and -dim <= i.constant < dim
                     for i, dim in zip(operands, x.type.dims)))
 
