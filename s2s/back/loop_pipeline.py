@@ -33,6 +33,7 @@ from .arrays.move_reshapes import move_reshapes
 from .arrays.scatter_columns import adds_rows, scatter_columns
 from .arrays.share_exponentials import share_exponentials
 from .arrays.strip_mine_batch import strip_mine
+from .cuda.fuse_nests import fuse_nests
 from .loops.axis_order import permute_axes
 from .loops.distribute_gathers import distribute_gathers
 from .loops.distribute_long import divide_long_loops
@@ -112,6 +113,8 @@ LOWER = ordered(
 )
 
 LOOPS = ordered(
+    Kernel(fuse_nests, "every nest is a kernel, whose launch takes longer than many a loop",
+           then=drop_unused),
     Native(fuse_loops, "nests pass rows to one another, and so do loops of the program"),
     Native(forward_stores, "fused loops pass elements on through memory", after=fuse_loops),
     Native(rematerialise, "cheap elements that fused loops still store are computed twice",

@@ -114,6 +114,38 @@ def single(x):
     return np.float32(2.0) * np.sqrt(x) + 1.5 * x
 
 
+def softmax(x, w):
+    e = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return np.sum(e / np.sum(e, axis=1, keepdims=True) * w)
+
+
+def layer_norm(x, scale, shift):
+    centred = x - np.mean(x, axis=1, keepdims=True)
+    variance = np.mean(centred * centred, axis=1, keepdims=True)
+    return np.sum(np.tanh(centred / np.sqrt(variance + 1e-5) * scale + shift))
+
+
+def plane(u, k, steps):
+    for _ in range(steps):
+        v = u.copy()
+        v[1:-1, 1:-1] = u[1:-1, 1:-1] + k * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2]
+                                             + u[1:-1, 2:] - 4.0 * u[1:-1, 1:-1])
+        u = v
+    return np.sum(u * u)
+
+
+def linear_system(A, b):
+    x = np.linalg.solve(A, b)
+    return np.sum(x * x) + np.max(np.abs(x)) + np.argmin(x)
+
+
+def powers(x, n):
+    y = x
+    for _ in range(n):
+        y = y * y * x + x
+    return y
+
+
 X, Y, POSITIVE = rng.normal(size=N), rng.normal(size=N), rng.uniform(0.5, 9.0, size=N)
 M = rng.normal(size=(5, 7))
 
@@ -148,5 +180,13 @@ EXAMPLES = {
     "gradient of elements looked up": (s2s.grad(looked_up), (X, rng.integers(0, N, size=50))),
     "sums along rows": (row_sums, (M, M[0])),
     "a matrix product": (product, (M, M[0])),
+    "softmax": (s2s.grad(softmax), (M, M * M)),
+    "layer norm": (s2s.grad(layer_norm, (0, 1, 2)), (M, M[0], M[1])),
+    "heat in a plane": (s2s.grad(plane, (0, 1)), (M, 0.1, 2)),
+    "linear system": (
+        s2s.value_and_grad(linear_system, (0, 1)),
+        (M[:, :5] + 4.0 * np.eye(5), M[0, :5]),
+    ),
+    "powers, lane by lane": (s2s.vmap(s2s.grad(powers), (0, None)), (0.1 * X, 3)),
     "single precision": (single, (POSITIVE.astype(np.float32),)),
 }

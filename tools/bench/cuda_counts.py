@@ -3,9 +3,9 @@
 
     python tools/bench/cuda_counts.py [word ...] [--record VERSION] [--write FOLDER]
 
-The programs are those of tests/cuda/examples.py, of tests/programs.py (value and gradient), the cases of tools/bench/cases,
-and a few from users' laps; words choose those whose names contain one.  Nothing is run, and no GPU is needed: numba-cuda has
-to be installed.
+The programs are those of tests/cuda/examples.py, of tests/programs.py (value and gradient), and the cases of
+tools/bench/cases; words choose those whose names contain one.  Nothing is run, and no GPU is needed: numba-cuda has to be
+installed.
 
     --record   the table goes to tools/bench/results/cuda-VERSION.md
     --write    the modules go to this folder, a file each
@@ -22,7 +22,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import libraries
-import numpy as np
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -37,38 +36,6 @@ COLUMNS = ("launches", "one thread", "CuPy", "numbers", "arrays")
 ALLOCATES = {"empty", "zeros", "asarray"}
 
 
-def softmax(x, w):
-    e = np.exp(x - np.max(x, axis=1, keepdims=True))
-    return np.sum(e / np.sum(e, axis=1, keepdims=True) * w)
-
-
-def layer_norm(x, scale, shift):
-    centred = x - np.mean(x, axis=1, keepdims=True)
-    variance = np.mean(centred * centred, axis=1, keepdims=True)
-    return np.sum(np.tanh(centred / np.sqrt(variance + 1e-5) * scale + shift))
-
-
-def plane(u, k, steps):
-    for _ in range(steps):
-        v = u.copy()
-        v[1:-1, 1:-1] = u[1:-1, 1:-1] + k * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2]
-                                             + u[1:-1, 2:] - 4.0 * u[1:-1, 1:-1])
-        u = v
-    return np.sum(u * u)
-
-
-def linear_system(A, b):
-    x = np.linalg.solve(A, b)
-    return np.sum(x * x) + np.max(np.abs(x)) + np.argmin(x)
-
-
-def powers(x, n):
-    y = x
-    for _ in range(n):
-        y = y * y * x + x
-    return y
-
-
 def programs() -> Iterator[tuple[str, object, tuple]]:
     """The name, the function to compile and the arguments of each program."""
     for name, (f, args) in EXAMPLES.items():
@@ -81,13 +48,6 @@ def programs() -> Iterator[tuple[str, object, tuple]]:
         f = s2s.value_and_grad(case.program, argnums=case.WRT) if case.WRT else case.program
         yield (f"bench: {name}", s2s.vmap(f, case.AXES) if hasattr(case, "AXES") else f,
                case.arguments(8))
-    rng = np.random.default_rng(0)
-    x, v = rng.normal(size=(6, 5)), rng.uniform(0.5, 1.5, size=5)
-    yield "lap: softmax", s2s.grad(softmax), (x, x * x)
-    yield "lap: layer norm", s2s.grad(layer_norm, (0, 1, 2)), (x, v, v)
-    yield "lap: heat in a plane", s2s.grad(plane, (0, 1)), (x, 0.1, 3)
-    yield "lap: linear system", s2s.grad(linear_system, (0, 1)), (x[:5] + 4.0 * np.eye(5), v)
-    yield "lap: powers, lane by lane", s2s.vmap(s2s.grad(powers), (0, None)), (v, 3)
 
 
 def counts(text: str) -> dict[str, int]:
@@ -96,15 +56,14 @@ def counts(text: str) -> dict[str, int]:
     calls = [node for node in ast.walk(main) if isinstance(node, ast.Call)]
     launches = [c for c in calls if isinstance(c.func, ast.Subscript)]
     names = [ast.unparse(c.func) for c in calls]
-    sums = len(re.findall(r"^\w+ = add_up|\badd_up\(", ast.unparse(main)))
     return {
-        "launches": len(launches) + sums,
+        "launches": len(launches),
         "one thread": sum(ast.unparse(c.func.slice) == "(1, 1)" for c in launches),
         "CuPy": sum(name.startswith("cp.") and name.split(".")[-1] not in ALLOCATES
-                    for name in names)
+                    or name.split(".")[-1] in ("sum", "max", "min") for name in names)
                 + sum(isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
                       for node in ast.walk(main)),
-        "numbers": names.count("number") + sums,
+        "numbers": names.count("number"),
         "arrays": names.count("to_numpy"),
     }
 

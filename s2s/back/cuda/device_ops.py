@@ -22,7 +22,7 @@ from ...ops.core.cast import bool_, float_
 from ...ops.core.define_elementwise import IN_MATH
 from ...ops.core.elementwise import select
 from ...ops.core.record import Record, value
-from ..syntax.ast_builders import dotted_call
+from ..syntax.ast_builders import call, dotted_call
 
 # ----------------------------------------------------------------------- ops that only kernels have
 
@@ -45,6 +45,25 @@ atomic_add = Record("atomic add", evaluate=None, infer=lambda a, v, *index: NONE
                     syntax=lambda a, v, *index: dotted_call("cuda.atomic.add", a, only(index), v))
 atomic_max = Record("atomic max", evaluate=None, infer=lambda a, v: NONE, pure=False,
                     syntax=lambda a, v: dotted_call("cuda.atomic.max", a, ast.Constant(0), v))
+
+# what the threads of a block do together
+thread_of_team = Record("thread of team", evaluate=None, infer=lambda: INT,
+                        syntax=lambda: ast.parse("cuda.threadIdx.x", mode="eval").body)
+team_size = Record("team size", evaluate=None, infer=lambda: INT,
+                   syntax=lambda: ast.parse("cuda.blockDim.x", mode="eval").body)
+of_team = Record("of team", evaluate=None, pure=False, infer=lambda x, t, size, *, step: x.type,
+                 syntax=lambda x, t, size, *, step: call(step, x, t, size))
+meeting = Record("meeting", evaluate=None, pure=False, infer=lambda: NONE,
+                 syntax=lambda: call("meet"))
+
+# the index of a trip, taken apart: 32 bits, unsigned, as the divisions are quicker by far
+unsigned = Record("unsigned", evaluate=None, infer=lambda n: INT,
+                  syntax=lambda n: call("uint32", n))
+index_quotient = Record("index quotient", evaluate=None, infer=lambda i, n: INT,
+                        syntax=lambda i, n: ast.BinOp(i, ast.FloorDiv(), n))
+index_remainder = Record("index remainder", evaluate=None, infer=lambda i, n: INT,
+                         syntax=lambda i, n: ast.BinOp(i, ast.Mod(), n))
+signed = Record("signed", evaluate=None, infer=lambda i: INT, syntax=lambda i: call("int64", i))
 
 # ------------------------------------------------------------------------------ spelling of numbers
 
@@ -81,6 +100,11 @@ SPELLED: dict[Record, Callable] = {  # replacements for ops that it does not com
     ew.absolute: ew.abs_,
     ew.heaviside: lambda x, h: select(x > 0, 1.0, select(x < 0, 0.0, h)),
 }
+
+
+def combined(step: Record, a: Value, b: Value) -> Value:
+    """Two numbers combined by `step`, as numba.cuda compiles it."""
+    return value(SPELLED[step](a, b)) if step in SPELLED else step(a, b)
 
 
 def respell(op: Op, inputs: list[Value]):

@@ -7,9 +7,13 @@ times the instructions.
 from __future__ import annotations
 
 import ast
+import math
+
+import numpy as np
 
 from ..print.statement_writer import negated
 from ..syntax.ast_names import nodes_in
+from .block_reductions import identity, name_of
 
 
 def append_array_arguments(tree: ast.FunctionDef, kernel) -> ast.FunctionDef:
@@ -30,56 +34,57 @@ def append_array_arguments(tree: ast.FunctionDef, kernel) -> ast.FunctionDef:
     return tree
 
 
-def spread_over_threads(tree: ast.FunctionDef, kernel,
-                        parts: list[tuple[int, str]]) -> ast.FunctionDef:
-    """Distribute the loop over the threads of the grid, and add up its sums block by block."""
+def spread_over_threads(tree: ast.FunctionDef, kernel, is_split: bool) -> ast.FunctionDef:
+    """Distribute the loop over the threads of the grid, or the rows of its blocks if these are
+    teams, and combine their numbers block by block; `is_split`: its index is of several loops.
+    """
     tree = append_array_arguments(tree, kernel)
     place = next(k for k, s in enumerate(tree.body) if isinstance(s, ast.For))
     loop = tree.body[place]
     taken = {node.id for node in nodes_in(tree)
              if isinstance(node, ast.Name)} | {a.arg for a in tree.args.args}
     index, count = loop.target.id, tree.args.args[0].arg
-    as_index = _only_indexes(loop.body, index)
+    as_index = is_split or _only_indexes(loop.body, index)
     thread = index if as_index else _unused("thread", taken)
     stride = _unused("stride", taken)
     inner = _without_continue(loop.body)
     if not as_index:
         inner = [*_parse(f"{index} = int64({thread})"), *inner]
+    first, step = "cuda.grid(1)", "cuda.gridsize(1)"
+    if kernel.shared:
+        first = "cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y"
+        step = "cuda.gridDim.x * cuda.blockDim.y"
     tree.body[place:place + 1] = [
-        *_parse(f"{count} = uint32({count})\n{thread} = uint32(cuda.grid(1))\n"
-                f"{stride} = uint32(cuda.gridsize(1))"),
+        *_parse(f"{count} = uint32({count})\n{thread} = uint32({first})\n"
+                f"{stride} = uint32({step})"),
         ast.While(_expression(f"{thread} < {count}"),
                   [*inner, *_parse(f"{thread} = uint32({thread} + {stride})")], []),
     ]
     results = tree.body.pop().value.elts
-    if parts:
-        t = _unused("t", taken)
+    if kernel.parts:
+        t, size = _unused("t", taken), "cuda.blockDim.x"
         tree.body += _parse(f"{t} = cuda.threadIdx.x")
-        for (_, dtype), result in zip(parts, results):
-            tree.body += _block_sum(result.id, dtype, t, taken, tree)
+        if kernel.shared:
+            size += " * cuda.blockDim.y"
+            tree.body += _parse(f"{t} += cuda.blockDim.x * cuda.threadIdx.y")
+        for (record, dtype), result in zip(kernel.parts.values(), results):
+            total, into = result.id, _unused(f"{result.id}_parts", taken)
+            if kernel.shared:  # all threads of a team have the same
+                tree.body += _parse(f"if cuda.threadIdx.x > 0:\n"
+                                    f"    {total} = {_number(identity(record, dtype))}")
+            tree.body += _parse(f"{total} = {name_of(record, dtype)}({total}, {t}, {size})")
+            tree.args.args.append(ast.arg(into))
+        for argument, result in zip(tree.args.args[-len(kernel.parts):], results):
+            tree.body += _parse(f"if {t} == 0:\n"
+                                f"    {argument.arg}[cuda.blockIdx.x] = {result.id}")
     return tree
 
 
-def _block_sum(total: str, dtype: str, t: str, taken: set[str],
-               tree: ast.FunctionDef) -> list[ast.stmt]:
-    """A tree reduction of the threads' sums in shared memory."""
-    shared, half, into = _unused(f"{total}_shared",
-                                 taken), _unused("half", taken), _unused(f"{total}_parts", taken)
-    taken.discard(half)
-    tree.args.args.append(ast.arg(into))
-    return _parse(f"""
-{shared} = cuda.shared.array(THREADS, {dtype})
-{shared}[{t}] = {total}
-cuda.syncthreads()
-{half} = THREADS // 2
-while {half} > 0:
-    if {t} < {half}:
-        {shared}[{t}] += {shared}[{t} + {half}]
-    cuda.syncthreads()
-    {half} //= 2
-if {t} == 0:
-    {into}[cuda.blockIdx.x] = {shared}[0]
-""")
+def _number(x) -> str:
+    """A number as kernels spell it."""
+    if isinstance(x, float) and math.isinf(x):
+        return "-np.inf" if x < 0 else "np.inf"
+    return f"{x.dtype}({x})" if isinstance(x, np.generic) else repr(x)
 
 
 def _parse(text: str) -> list[ast.stmt]:

@@ -17,7 +17,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...analysis.dependence import roles
+from ...analysis.alias import Memory
 from ...errors import UnsupportedError
 from ...ir.builder import Builder, add_op, at, emit
 from ...ir.graph import (
@@ -34,14 +34,16 @@ from ...ir.reemit import emit_op
 from ...ir.types import INT, NONE, Array, Scalar, Tape, Type
 from ...ops.arrays.reshape import only
 from ...ops.core.control import at_least_zero, for_loop, if_, undefined, while_loop
-from ...ops.core.record import Record, constant, value
+from ...ops.core.record import RECORDS, Record, constant, value
 from ...ops.core.shape import length
 from ..loopir.ops import contiguous, dtype_syntax
 from ..print.insert_copies import insert_copies
 from ..print.printer import Module, definition
 from ..syntax.ast_builders import call, dotted_call
 from ..syntax.unparse import Unparser
-from .kernel import CUDA_NAMES, THREADS, Kernel, parallel_kernel, single_kernel
+from .block_reductions import MEET, identity, name_of, reduction_by, text_of
+from .kernel import CUDA_NAMES, THREADS, Kernel, parallel_kernel, single_kernel, trip_count
+from .nests import Nest, Roles, nest_of
 from .thread_body import arrays_made, lengths_outside
 
 BLOCKS = 1024  # most blocks of a grid: threads then make several trips each
@@ -78,11 +80,10 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
              + [definition(main, native=True,
                            reserved=CUDA_NAMES.union(k.name for k in host.kernels))])
     used = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    texts = []
-    for name, text in reversed(TEXTS.items()):
-        if name in used:
-            texts.insert(0, text)
-            used.update(re.findall(r"\w+", text))
+    steps = {step for kernel in host.kernels for step in kernel.steps}
+    texts = [text for name, text in TEXTS.items() if name in used]
+    texts += [text for _, text in sorted((name_of(*step), text_of(*step)) for step in steps)]
+    used.update(re.findall(r"\w+", "".join(texts)))
     unparser = Unparser()
     unparser.out = _header(used, threads)
     for text in texts:
@@ -98,14 +99,15 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
 
 
 def _header(used: set[str], threads: int) -> list[str]:
-    types = [name for name in ("float32", "float64", "int64", "uint32") if name in used]
+    types = [name for name in ("boolean", "float32", "float64", "int64", "uint32") if name in used]
     arrays = ["if config.ENABLE_CUDASIM:", "    import numpy as cp", "else:",
               "    import cupy as cp", ""] if "cp" in used else []
     numba = [*(["config"] if arrays else []), "cuda", *types]
+    teams = [f"TEAMS = {16 * BLOCKS}  # in a grid of theirs, at most"] if "TEAMS" in used else []
     return [*(["import math"] if "math" in used else []), "import numpy as np",
             f"from numba import {', '.join(sorted(numba, key=lambda name: name != 'config'))}", "",
             *arrays, f"THREADS = {threads}  # in a block",
-            f"BLOCKS = {BLOCKS}  # in a grid, at most"]
+            f"BLOCKS = {BLOCKS}  # in a grid, at most", *teams]
 
 
 def signature(kernel: Kernel) -> str:
@@ -130,30 +132,17 @@ def blocks_of(n):
     return max(1, min((n + THREADS - 1) // THREADS, BLOCKS))
 '''
 
-ADD_UP = '''
-@cuda.jit
-def add_up_kernel(parts, total):
-    shared = cuda.shared.array(THREADS, float64)
-    t = cuda.threadIdx.x
-    shared[t] = 0.0
-    for k in range(t, parts.size, THREADS):
-        shared[t] += parts[k]
-    cuda.syncthreads()
-    half = THREADS // 2
-    while half > 0:
-        if t < half:
-            shared[t] += shared[t + half]
-        cuda.syncthreads()
-        half //= 2
-    if t == 0:
-        total[0] = shared[0]
-
-
-def add_up(parts):
-    """The sum of what the blocks have made, by one block: in the same order every time."""
-    total = cp.empty(1, parts.dtype)
-    add_up_kernel[1, THREADS](parts, total)
-    return number(total)
+TEAMS_OF = '''
+def teams_of(n, m):
+    """The blocks, and the threads of a team and the teams in each, for n trips with m inside."""
+    if n >= 2**32 - TEAMS * THREADS:
+        raise ValueError("a CUDA kernel makes fewer than 2**32 trips")
+    lanes = min(32, THREADS)
+    if m < min(16, THREADS):
+        return max(1, min((n + THREADS - 1) // THREADS, BLOCKS)), (1, THREADS)
+    while lanes < THREADS and 4 * lanes <= m:
+        lanes *= 2
+    return max(1, min(n, TEAMS)), (lanes, 1)
 '''
 
 NUMBER = '''
@@ -169,7 +158,8 @@ def to_numpy(x):
 '''
 
 # functions of the module that are there if they are called: by those below, too
-TEXTS = {"number": NUMBER, "to_numpy": TO_NUMPY, "blocks_of": BLOCKS_OF, "add_up": ADD_UP}
+TEXTS = {"number": NUMBER, "to_numpy": TO_NUMPY, "blocks_of": BLOCKS_OF, "teams_of": TEAMS_OF,
+         "meet": MEET}
 
 # ---------------------------------------------------------------------------------- ops of the host
 #
@@ -181,11 +171,11 @@ def _allocation(*lengths: ast.expr, type: Array, zero: bool) -> ast.expr:
     return dotted_call("cp.zeros" if zero else "cp.empty", only(lengths), *dtype)
 
 
-def _launch(blocks: ast.expr, *args: ast.expr, kernel: str, single: bool) -> ast.expr:
-    grid = ([ast.Constant(1), ast.Constant(1)] if single
-            else [blocks, ast.Name("THREADS", ast.Load())])
-    return ast.Call(ast.Subscript(ast.Name(kernel, ast.Load()), ast.Tuple(grid, ast.Load()),
-                                  ast.Load()), list(args), [])
+def _launch(grid: ast.expr, *args: ast.expr, kernel: str, kind: str) -> ast.expr:
+    one, threads = ast.Constant(1), ast.Name("THREADS", ast.Load())
+    where = (grid if kind == "teams" else ast.Tuple([one, one] if kind == "single"
+                                                    else [grid, threads], ast.Load()))
+    return ast.Call(ast.Subscript(ast.Name(kernel, ast.Load()), where, ast.Load()), list(args), [])
 
 
 device_array = Record("device array", evaluate=None, pure=False, syntax=_allocation,
@@ -197,12 +187,17 @@ element = Record("element", evaluate=None, pure=False, infer=lambda x, *index, t
                                                                              ast.Load())))
 blocks_of = Record("blocks of", evaluate=None,
                    infer=lambda n: INT, syntax=lambda n: call("blocks_of", n))
+teams_of = Record("teams of", evaluate=None,
+                  infer=lambda n, m: INT, syntax=lambda n, m: call("teams_of", n, m))
+blocks_in = Record("blocks in", evaluate=None, infer=lambda teams: INT,
+                   syntax=lambda teams: ast.Subscript(teams, ast.Constant(0), ast.Load()))
 launch = Record("launch", evaluate=None, pure=False,
-                infer=lambda blocks, *args, kernel, single: NONE, syntax=_launch)
-add_up = Record("add up", evaluate=None, pure=False, infer=lambda parts, *, type: type,
-                syntax=lambda parts, *, type: (
-                    call("add_up", parts) if type.dtype.startswith("float")
-                    else call("number", _call_method(parts, "sum"))))
+                infer=lambda blocks, *args, kernel, kind: NONE, syntax=_launch)
+combine_parts = Record("combine parts", evaluate=None, pure=False,
+                       infer=lambda parts, *, type, name: type,
+                       syntax=lambda parts, *, type, name: call(
+                           "number", _call_method(parts, name) if not name.startswith("nan")
+                           else dotted_call(f"cp.{name}", parts)))
 
 
 def _on_device(op: Op, is_view: bool) -> Record:
@@ -253,6 +248,7 @@ class Host:
         self.loops = loops
         self.kernels: list[Kernel] = []
         self.env: dict[Value, Value] = {}
+        self.roles, self.memory = Roles(loops), Memory(loops)
         self.views: set[Op] = set()  # that need not be contiguous
 
     def function(self) -> Function:
@@ -321,10 +317,9 @@ class Host:
                    for v in (*touched, *op.outputs)) and op.record.writes is None
 
     def control(self, op: Op, inputs: list[Value]) -> None:
-        found = roles(op)
-        if found is not None and is_lane_code(op.blocks[0]):
-            return self.parallel(op, found)
-        if runs_alone(op):
+        if op.name == "for" and self.roles.of(op) is not None and is_lane_code(op.blocks[0]):
+            return self.parallel(op, nest_of(op, self.roles))
+        if runs_alone(op, self.roles):
             return self.single(op)
         outs: Sequence[Value]
         match op.name:
@@ -348,20 +343,21 @@ class Host:
     def name(self) -> str:
         return f"{self.loops.name}_kernel" + (f"_{len(self.kernels)}" if self.kernels else "")
 
-    def parallel(self, op: Op, found: list[str]) -> None:
-        """Launch an independent loop; again, with more room, if its tapes turn out too short."""
-        kernel = parallel_kernel(op, found, self.name())
+    def parallel(self, op: Op, nest: Nest) -> None:
+        """Launch a nest of independent trips; again, with more room, if its tapes turn out too
+        short.
+        """
+        kernel = parallel_kernel(nest, self.name(), self.roles, self.memory)
         self.kernels.append(kernel)
-        low, high = (self.env.get(x, x) for x in op.inputs[:2])
-        forwards = op.inputs[2].constant == 1
-        trips = (high if low.constant == 0 else high - low) if forwards else low - high
+        trips = self.product([trip_count(loop, self.env) for loop in nest.loops])
         inits = dict(enumerate(self.env.get(x, x) for x in op.inputs[3:]))
         for k, out in enumerate(op.outputs):
             if not inits[k].name and inits[k].constant is MISSING:
                 inits[k].name = out.name
-        grid = emit(blocks_of, trips)
+        inner = [trip_count(loop, self.env) for loop in kernel.shared]
+        grid = emit(teams_of, trips, self.largest(inner)) if inner else emit(blocks_of, trips)
+        blocks = emit(blocks_in, grid) if inner else grid
         reads = [self.env.get(x, x) for x in kernel.reads]
-        sums = [k for k, role in enumerate(found) if role == "sum"]
 
         def run(capacity: Value | None, arrays: dict) -> tuple[list[Value], Value | None]:
             given = {key: v for key, v in arrays.items() if key in kernel.writes}
@@ -374,10 +370,11 @@ class Host:
                     given[key] = self.allocate([trips, *map(self.length, kernel.rooms[key])], v)
                 elif isinstance(key, str):
                     given[key] = self.allocate([capacity, trips], v)
-            parts = [self.allocate([grid], Value(Array(op.outputs[k].type.dtype, (1,)),
-                                                 f"{op.outputs[k].name}_parts")) for k in sums]
+            parts = [self.allocate([blocks], Value(Array(dtype, (1,)),
+                                                   f"{op.outputs[k].name}_parts"))
+                     for k, (_, dtype) in kernel.parts.items()]
             emit(launch, grid, trips, *reads, *extra, *(given[key] for key in kernel.writes),
-                 *parts, kernel=kernel.name, single=False)
+                 *parts, kernel=kernel.name, kind="teams" if inner else "threads")
             return parts, needed
 
         if kernel.tapes:
@@ -397,11 +394,29 @@ class Host:
             inits.update(zip(read, arrays))
         else:
             parts, _ = run(None, inits)
-            for k, part in zip(sums, parts):
-                total = emit(add_up, part, type=op.outputs[k].type)
-                inits[k] = total if inits[k].constant == 0 else inits[k] + total
+            for part, (k, (step, dtype)) in zip(parts, kernel.parts.items()):
+                total = emit(combine_parts, part, type=op.outputs[k].type,
+                             name=reduction_by(step)[0])
+                if not is_constant(inits[k], identity(step, dtype)):
+                    total = step(inits[k], total)
+                total.name = total.name or op.outputs[k].name
+                inits[k] = total
         for k, out in enumerate(op.outputs):
             self.env[out] = inits[k]
+
+    @staticmethod
+    def product(counts: Sequence[Value]) -> Value:
+        found = counts[0]
+        for n in counts[1:]:
+            found = found * n
+        return found
+
+    @staticmethod
+    def largest(counts: Sequence[Value]) -> Value:
+        found, *others = dict.fromkeys(counts)
+        for n in others:
+            found = RECORDS["max_"](found, n)
+        return found
 
     def length(self, n: Value | tuple[Value, int]) -> Value:
         """A length that is available on the host, of an array or as a number."""
@@ -420,7 +435,7 @@ class Host:
                  if k not in arrays}
         emit(launch, value(1), *(self.env.get(x, x) for x in kernel.reads),
              *(arrays[k] if k in arrays else cells[k] for k in kernel.writes), kernel=kernel.name,
-             single=True)
+             kind="single")
         for k, out in enumerate(op.outputs):
             if k in arrays:
                 self.env[out] = arrays[k]
@@ -432,6 +447,10 @@ class Host:
         out = emit(device_array, *lengths, type=like.type, zero=zero)
         out.name = like.name
         return out
+
+
+def is_constant(x: Value, c) -> bool:
+    return x.constant is not MISSING and x.constant == c
 
 
 def is_device_code(block: Block) -> bool:
@@ -451,10 +470,10 @@ def is_lane_code(body: Block) -> bool:
             and all(lengths_outside(op, body) is not None for op in made))
 
 
-def runs_alone(op: Op) -> bool:
+def runs_alone(op: Op, roles: Roles) -> bool:
     """Whether one thread should run the loop: on array elements, in order, without a tape."""
     return (op.name != "if" and touches_arrays(op)
-            and not has_independent_loop(op) and all(map(is_device_code, op.blocks))
+            and not has_independent_loop(op, roles) and all(map(is_device_code, op.blocks))
             and not any(isinstance(v.type, Tape) for inner in (op, *walk(op.blocks[-1]))
                         for v in inner.outputs))
 
@@ -465,10 +484,10 @@ def touches_arrays(op: Op) -> bool:
                for v in (*inner.inputs, *inner.outputs))
 
 
-def has_independent_loop(op: Op) -> bool:
+def has_independent_loop(op: Op, roles: Roles) -> bool:
     """Whether some loop inside `op` fills arrays and could be a kernel."""
     return any(inner.name == "for" and any(isinstance(v.type, Array) for v in inner.outputs)
-               and roles(inner) is not None for block in op.blocks for inner in walk(block))
+               and roles.of(inner) is not None for block in op.blocks for inner in walk(block))
 
 
 def is_read(op: Op, k: int) -> bool:

@@ -1,4 +1,4 @@
-"""Emit one loop as a CUDA kernel with a thread for each trip.
+"""Emit one nest of loops as a CUDA kernel with a thread, or a team of threads, for each trip.
 
     for lane in range(n):            @cuda.jit
         x[lane] = f(a[lane])         def f_kernel(n, a, x):
@@ -17,26 +17,26 @@ ones cost ten times the instructions.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
+from ...analysis.alias import Memory
 from ...analysis.dependence import Trip
 from ...ir.builder import Builder, add_op
 from ...ir.graph import Block, Function, Op, Value, free_values, walk
 from ...ir.types import INT, Array, Extent, Type
 from ...ops.core.control import for_loop
-from ...ops.core.record import RECORDS, value
+from ...ops.core.record import RECORDS, Record, value
 from ..print.printer import definition
-from .device_ops import given
+from .block_reductions import STEPS, identity_value, reduction_by
+from .device_ops import given, index_quotient, index_remainder, signed, unsigned
 from .grid_stride import append_array_arguments, spread_over_threads
-from .thread_body import Body, arrays_made, is_argument, item_of, known, lengths_outside
+from .nests import Nest, Roles, team_loops
+from .thread_body import Body, Team, arrays_made, is_argument, item_of, known, lengths_outside
 
 # names used by the kernels' module: host.py, grid_stride.py
 CUDA_NAMES = frozenset({"cuda", "float32", "float64", "int64", "uint32", "THREADS", "BLOCKS",
-                        "blocks_of", "add_up", "add_up_kernel", "number", "to_numpy", "cp",
-                        "config", "given"})
+                        "blocks_of", "teams_of", "number", "to_numpy", "cp", "config", "given",
+                        "meet", *(f"{reduction_by(step)[0]}_of" for step in STEPS)})
 THREADS = 128  # threads in a block; sums are added up in a tree, so a power of two
 
 
@@ -50,20 +50,24 @@ class Kernel:
     types: list[Type]  # of all its arguments
     writes: dict[str, Value] = field(default_factory=dict)  # by key: the arrays it writes, in order
     tapes: list[Type] = field(default_factory=list)
+    shared: list[Op] = field(default_factory=list)  # loops that the threads of a team share
+    # by carry: the op that combines what blocks make of it, and its dtype
+    parts: dict[int, tuple[Record, str]] = field(default_factory=dict)
+    steps: set[tuple[Record, str]] = field(default_factory=set)  # what threads combine numbers by
     # by key: the lengths of a lane's array
     rooms: dict[str, list[Value | tuple[Value, int]]] = field(default_factory=dict)
 
 
-def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
-    """The kernel whose threads make the trips of an independent loop.
+def parallel_kernel(nest: Nest, name: str, roles: Roles, memory: Memory) -> Kernel:
+    """The kernel whose threads make the trips of a nest.
 
-    Its arguments: the number of trips, the values the loop reads, the arrays it writes, and for
-    each sum an array for the partial sum of each block; for tapes, their capacity and the room
-    needed.
+    Its arguments: the number of trips, the values the nest reads, the arrays it writes, and for
+    each number that trips combine an array for what each block makes of it; for tapes, their
+    capacity and the room needed.
     """
-    (body,) = loop.blocks
-    low = loop.inputs[0]
-    read = [v for v in dict.fromkeys([*free_values(body), low]) if is_argument(v)]
+    outer, body = nest.loops[0], nest.loops[0].blocks[0]
+    bounds = [outer.inputs[0], *(x for loop in nest.loops[1:] for x in loop.inputs[:2])]
+    read = [v for v in dict.fromkeys([*free_values(body), *bounds]) if is_argument(v)]
     count = Value(INT, "n")
     params = [Value(v.type, v.name) for v in read]
     env = dict(zip(read, params))
@@ -71,7 +75,7 @@ def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
     kernel = Kernel(name, None, read, [INT, *(v.type for v in read)])
     with Builder(block):
         work = Body(env)
-        env.update((v, known(v)) for v in free_values(body) if not is_argument(v))
+        env.update((v, known(v)) for v in {*free_values(body), *bounds} if not is_argument(v))
         tapes = [op.output for op in walk(body) if op.name == "tape_new"]
         if tapes:
             work.capacity = Value(INT, "capacity")
@@ -84,43 +88,76 @@ def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
                                             Array(item.dtype, (Extent("capacity"), Extent("n"))),
                                             tape.name or "tape")
                 kernel.tapes.append(item)
-        for k, op in enumerate(arrays_made(body)):
-            kernel.rooms[f"room {k}"] = lengths_outside(op, body)
+        for k, op in enumerate(arrays_made(nest.body)):
+            kernel.rooms[f"room {k}"] = lengths_outside(op, nest.body)
             type = Array(op.output.type.dtype, (Extent("n"), *op.output.type.dims))
             work.rooms[op.output] = _given(kernel, f"room {k}", type,
                                            f"{op.output.name or 't'}_rows")
+        if not tapes and not kernel.rooms:
+            kernel.shared = team_loops(nest.body, roles, set(read))
+        if kernel.shared:
+            work.team = Team({loop: roles.of(loop) for loop in kernel.shared}, memory)
         starts = [work.columns[tape] for tape in tapes]
-        for k, (role, param) in enumerate(zip(roles, body.params[1:])):
-            if role == "sum":
-                zero = np.dtype(param.type.dtype).type(0)
-                starts.append(value(zero.item() if param.type.dtype in ("int64", "float64")
-                                    else zero))
+        for k, (role, param) in enumerate(zip(nest.roles, body.params[1:])):
+            if isinstance(role, Record):
+                starts.append(identity_value(role, param.type.dtype))
             else:
                 starts.append(_given(kernel, k, param.type, param.name or "out"))
             if role == "gather":
-                work.gathered.update(Trip(body).versions(param))
+                work.gather_into(Trip(body), param)
+        trips = [unsigned(trip_count(loop, env)) for loop in nest.loops[1:]]
+        carried = nest.carried
 
         def trip(index: Value, *carries: Value) -> list[Value]:
             work.lane = index
             work.columns.update(zip(tapes, carries))
-            start = env[low] if is_argument(low) else known(low)
-            forwards = loop.inputs[2].constant == 1
-            work.env[body.params[0]] = (index if low.constant == 0
-                                        else index + start) if forwards else start - index
-            ends = work.block(Block(body.params[1:], body.ops, body.yields), carries[len(tapes):])
-            return [work.latest[tape] for tape in tapes] + ends
+            indices: list[Value] = []
+            for n in reversed(trips):
+                indices.insert(0, signed(index_remainder(index, n)))
+                index = index_quotient(index, n)
+            for loop, i in zip(nest.loops, [signed(index) if trips else index, *indices]):
+                counter = loop.blocks[0].params[0]
+                env[counter] = first_plus(loop, env, i)
+                if not env[counter].name:
+                    env[counter].name = counter.name
+            inner = dict(zip(carried, carries[len(tapes):]))
+            args = [inner[k] for k in range(len(carried))]
+            for loop in nest.loops[:-1]:  # whose arrays only lengths are read of
+                env.update(zip(loop.blocks[0].params[1:], carries[len(tapes):]))
+            ends = work.block(Block(nest.body.params[1:], [*nest.before, *nest.body.ops],
+                                    nest.body.yields), args)
+            return [work.latest[tape] for tape in tapes] + [ends[k] for k in carried]
 
         names = [start.name for start in starts[:len(tapes)]] + [p.name for p in body.params[1:]]
         outs = for_loop(0, count, 1, starts, trip, names=names,
-                        index=body.params[0].name or "i")[len(tapes):]
-        sums = [k for k, role in enumerate(roles) if role == "sum"]
+                        index="thread" if trips else body.params[0].name or "i")[len(tapes):]
+        sums = [k for k, role in enumerate(nest.roles) if isinstance(role, Record)]
         block.yields = [*(outs[k] for k in sums),
                         *(out for k, out in enumerate(outs) if k not in sums)]
     tree = definition(Function(name, block, tupled=True), native=True, reserved=CUDA_NAMES)
-    parts = [(k, body.params[1 + k].type.dtype) for k in sums]
-    kernel.tree = spread_over_threads(tree, kernel, parts)
-    kernel.types += [Array(dtype, (Extent("blocks"),)) for _, dtype in parts]
+    kernel.parts = {k: (nest.roles[k], outer.outputs[k].type.dtype) for k in sums}
+    kernel.tree = spread_over_threads(tree, kernel, bool(trips))
+    kernel.types += [Array(dtype, (Extent("blocks"),)) for _, dtype in kernel.parts.values()]
+    kernel.steps = {*kernel.parts.values(), *((role, p.type.dtype) for loop in kernel.shared
+                                              for role, p in zip(roles.of(loop), loop.outputs)
+                                              if isinstance(role, Record))}
     return kernel
+
+
+def trip_count(loop: Op, env: dict[Value, Value]) -> Value:
+    """How many trips `loop` makes."""
+    low, high = (env.get(x, x) for x in loop.inputs[:2])
+    if loop.inputs[2].constant == -1:
+        low, high = high, low
+    return high if low.constant == 0 else high - low
+
+
+def first_plus(loop: Op, env: dict[Value, Value], k: Value) -> Value:
+    """The counter of `loop` in trip `k`."""
+    low = env.get(loop.inputs[0], loop.inputs[0])
+    if loop.inputs[2].constant == -1:
+        return low - k
+    return k if low.constant == 0 else k + low
 
 
 def single_kernel(loop: Op, name: str) -> Kernel:

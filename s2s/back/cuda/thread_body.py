@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...analysis.alias import Memory
+from ...analysis.dependence import Trip
 from ...errors import UnsupportedError
 from ...ir.builder import emit
 from ...ir.graph import MISSING, Block, Op, Value, free_values, walk
@@ -25,14 +27,64 @@ from ...ops.core.copy import copy_record
 from ...ops.core.record import RECORDS, value
 from ...ops.core.shape import length
 from ..loopir.ops import buffer
-from .device_ops import atomic_add, atomic_max, lane_row, respell
+from ..loops.fuse import Facts
+from .block_reductions import identity, identity_value, name_of
+from .device_ops import (
+    atomic_add,
+    atomic_max,
+    combined,
+    lane_row,
+    meeting,
+    of_team,
+    respell,
+    team_size,
+    thread_of_team,
+)
+
+
+class Team:
+    """Threads that share the loops of a trip, and what they have touched since they last met.
+
+    All compute what is outside of these loops; the first of them writes it. What one has written
+    another reads, or overwrites, only after both have met.
+    """
+
+    def __init__(self, loops: dict[Op, list], memory: Memory):
+        self.loops, self.memory = loops, memory
+        self.thread, self.size = emit(thread_of_team), emit(team_size)
+        self.thread.name, self.size.name = "lane", "lanes"
+        self.is_apart = False  # in a loop that the team shares
+        self.touched: set = set()
+        self.destroyed: set = set()
+
+    def before(self, op: Op) -> None:
+        """Meet if `op` touches what was written since, or overwrites what was touched."""
+        facts = Facts(op, self.memory)
+        if not (facts.destroyed.isdisjoint(self.touched)
+                and facts.touched.isdisjoint(self.destroyed)):
+            self.meet()
+        self.touched |= facts.touched
+        self.destroyed |= facts.destroyed
+
+    def enter(self, op: Op) -> None:
+        """Meet at the head of a block of `op`, which may be run again, if it writes."""
+        if Facts(op, self.memory).destroyed:
+            self.meet()
+
+    def meet(self) -> None:
+        emit(meeting)
+        self.met()
+
+    def met(self) -> None:
+        self.touched, self.destroyed = set(), set()
 
 
 class Body:
     """Emits a lane's ops for a kernel; a growing tape becomes a column of an array and a count."""
 
-    def __init__(self, env: dict[Value, Value]):
+    def __init__(self, env: dict[Value, Value], team: Team | None = None):
         self.env = env
+        self.team = team
         self.lane: Value | None = None
         self.capacity: Value | None = None  # of a tape
         self.needed: Value | None = None  # an array of one: the largest count of all lanes
@@ -43,6 +95,10 @@ class Body:
         self.made: dict[Value, Value] = {}
         self.latest: dict[Value, Value] = {}  # the inverse: the last version of the array
         self.gathered: set[Value] = set()  # arrays that lanes scatter-add to
+        # by op that writes back the sum of an old element and a number: that number, and whether it
+        # is subtracted
+        self.added: dict[Op, tuple[Value, bool]] = {}
+        self.skipped: set[Op] = set()  # what those have read and added
         # by local array of a lane: the array of all lanes' such arrays
         self.rooms: dict[Value, Value] = {}
 
@@ -52,8 +108,35 @@ class Body:
             self.op(op)
         return [self.env.get(y, y) for y in block.yields]
 
+    def gather_into(self, trip: Trip, param: Value) -> None:
+        """Let threads add atomically to the array `param` and its later versions."""
+        self.gathered.update(trip.versions(param))
+        for op, _ in trip.touching(trip.versions(param)):
+            k = trip.old_term(op) if op.name == "setitem" else None
+            if k is not None:
+                total = op.inputs[1].op
+                self.added[op] = total.inputs[1 - k], total.record.signs[1 - k] < 0
+                self.skipped.update((total, total.inputs[k].op))
+
     def op(self, op: Op) -> None:
+        if self.team is not None and not self.team.is_apart:
+            self.team.before(op)
+            if op in self.team.loops:
+                return self.shared_loop(op)
+            if op.record.writes_elements:
+                return self.by_first_thread(op)
+        self.plain(op)
+
+    def plain(self, op: Op) -> None:
+        if op in self.skipped:
+            return
         match op.name:
+            case "setitem" if op in self.added:
+                (x, is_less), target = self.added[op], self.env[op.inputs[0]]
+                x = self.env.get(x, x)
+                emit(atomic_add, target, -x if is_less else x,
+                     *(self.env.get(i, i) for i in op.inputs[2:]))
+                self.env[op.output] = target
             case "tape_new":
                 self.version(op.output, op.output, (self.columns[op.output], value(0)))
             case "tape_push":
@@ -103,6 +186,50 @@ class Body:
 
         return filled(row, ())
 
+    # what a team shares
+
+    def by_first_thread(self, op: Op) -> None:
+        """A write outside of the loops that a team shares."""
+        array = self.env[op.inputs[0]]
+
+        def write() -> list[Value]:
+            self.plain(op)
+            return [self.env[op.output]]
+
+        is_first = RECORDS["equal"](self.team.thread, value(0))
+        (self.env[op.output],) = if_(is_first, write, lambda: [array], [array.name])
+
+    def shared_loop(self, op: Op) -> None:
+        """A loop of which each thread of the team makes every so many-th trip."""
+        team, (body,), roles = self.team, op.blocks, self.team.loops[op]
+        low, high = (self.env.get(x, x) for x in op.inputs[:2])
+        forwards = op.inputs[2].constant == 1
+        inits = [self.env.get(x, x) for x in op.inputs[3:]]
+        starts = [x if isinstance(role, str) else identity_value(role, x.type.dtype)
+                  for x, role in zip(inits, roles)]
+        for param, role in zip(body.params[1:], roles):
+            if role == "gather":
+                self.gather_into(Trip(body), param)
+        team.is_apart = True
+
+        def step(index: Value, *carries: Value) -> list[Value]:
+            self.env[body.params[0]] = index if forwards else low - index
+            return self.block(Block(body.params[1:], body.ops, body.yields), carries)
+
+        start = (team.thread if not forwards or low.constant == 0 else low + team.thread)
+        outs = for_loop(start, high if forwards else low - high, team.size, starts, step,
+                        names=[p.name for p in body.params[1:]], index=body.params[0].name or "j")
+        team.is_apart = False
+        for out, new, init, role in zip(op.outputs, outs, inits, roles):
+            if not isinstance(role, str):
+                new = emit(of_team, new, team.thread, team.size,
+                           step=name_of(role, new.type.dtype))
+                team.met()
+                if init.constant is MISSING or init.constant != identity(role, init.type.dtype):
+                    new = combined(role, init, new)
+                new.name = out.name
+            self.env[out] = new
+
     def version(self, tape: Value, made: Value, parts: tuple[Value, Value]) -> None:
         """Record the parts of `tape`, a version of the tape `made`."""
         self.tapes[tape], self.made[tape], self.latest[made] = parts, made, parts[0]
@@ -117,6 +244,8 @@ class Body:
 
     def control(self, op: Op) -> None:
         """Emit an op with blocks; a tape that it carries is carried as two values."""
+        if self.team is not None and not self.team.is_apart:
+            self.team.enter(op)
         if op.name == "if":
             outs = if_(self.env.get(op.inputs[0], op.inputs[0]),
                        lambda: self.spread(self.block(op.blocks[0]), op.blocks[0].yields),
@@ -132,6 +261,8 @@ class Body:
             index, carries = (args[:1], args[1:]) if skip else ((), args)
             self.env.update(zip(body.params[:1] if skip else (), index))
             self.gather(params, carries, op.inputs[skip:])
+            if self.team is not None and not self.team.is_apart:
+                self.team.enter(op)
             for inner in body.ops:
                 self.op(inner)
             stops = 1 if breaks else 0

@@ -31,10 +31,14 @@ from ..loopir.reductions import zero_of
 MOST_NUMBERS = 16  # elements of an array that is replaced by scalars
 
 
-def contract_arrays(block: Block) -> None:
-    """Contract the arrays that `block` allocates for one of its loops."""
+def contract_arrays(block: Block, to_numbers: bool = False) -> None:
+    """Contract the arrays that `block` allocates for one of its loops; or only those of one number
+    for each trip.
+    """
     reads: dict[Op, set[Value]] = {}  # by op of `block`
     for allocation in [op for op in block.ops if op.record is buffer]:
+        if to_numbers and any(d != 1 for d in allocation.output.type.dims[1:]):
+            continue
         for op in block.ops:
             if op not in reads:
                 reads[op] = set(op_free_values(op))

@@ -109,6 +109,8 @@ class Lengths:
 class Fusion:
     """The fusion of the loops of one function."""
 
+    keeps_rows = False  # of arrays that a trip uses a row of
+
     def __init__(self, function: Function):
         self.memory = Memory(function)
         self.facts: dict[Op, Facts] = {}
@@ -126,7 +128,7 @@ class Fusion:
             if op.name == "for":
                 self.share_reads(op)
         # After fusion, inner loops name the elements they use by their own index.
-        contract_arrays(block)
+        contract_arrays(block, self.keeps_rows)
         scalarise_arrays(block)
         for op in list(block.ops):
             for inner in op.blocks:
@@ -210,7 +212,7 @@ class Fusion:
             return False  # it reads the array as it was before the first loop
         if not (handed or before or any(isinstance(x.type, Array) for x in a.reads & b.reads)):
             return False
-        if not (keeps_vector_math(first, second, handed)
+        if not (self.is_worthwhile(first, second, handed)
                 and self.share_only(first, second, handed, before)):
             return False
         one, other = Trip(first.blocks[0]), Trip(second.blocks[0])
@@ -222,6 +224,10 @@ class Fusion:
             return False
         return (all(self.may_hand_on(y, first, second, one, other, block) for y in handed)
                 and all(may_read_before(x, second, one, other) for x in before))
+
+    def is_worthwhile(self, first: Op, second: Op, handed: list[Value]) -> bool:
+        """Whether the fused loop is quicker than both."""
+        return keeps_vector_math(first, second, handed)
 
     def share_only(self, first: Op, second: Op, handed: list[Value], before: list[Value]) -> bool:
         """Whether memory that one loop overwrites and the other holds is that of these arrays, and

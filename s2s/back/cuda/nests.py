@@ -1,0 +1,172 @@
+"""Find what the threads of a kernel share: the trips of a nest, and of the loops inside a trip.
+
+    for i in range(n):                     for i in range(n):
+        for j in range(m):                     s = 0.0
+            y[i, j] = f(x[i, j])               for j in range(m):
+                                                   s += x[i, j]
+                                               for j in range(m):
+                                                   y[i, j] = x[i, j] / s
+
+On the left the grid is the index space of both loops (`Nest`). On the right it is that of the
+outer one, and the threads of a team share the inner loops of each of its trips (`team_loops`): what
+is not in these loops all of them compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...analysis.dependence import Trip, least_index
+from ...ir.graph import MISSING, Block, Function, Op, Value, walk
+from ...ir.types import Array, Scalar, Tape
+from ...ops.core.elementwise import add
+from ...ops.core.record import Record, constant
+from ..lower.fusion_groups import is_little
+from ..parallel.outline_parallel import extreme_of
+from .block_reductions import STEPS
+
+SHORT = 8  # trips of a loop that one thread makes alone
+
+
+class Roles:
+    """The roles of the carries of each loop of one function.
+
+        own     trips touch elements of their own
+        gather  trips only add to elements, of others too: atomically
+        Record  a number by which trips combine numbers: `add`, `maximum` and so on
+    """
+
+    def __init__(self, function: Function):
+        self.counters = {op.blocks[0].params[0]: op for op in walk(function.block)
+                         if op.name == "for"}
+        self.found: dict[Op, list[str | Record] | None] = {}
+
+    def of(self, loop: Op) -> list[str | Record] | None:
+        """The role of each carry of `loop`; None if its trips depend on one another."""
+        if loop not in self.found:
+            self.found[loop] = self._roles(loop)
+        return self.found[loop]
+
+    def _roles(self, loop: Op) -> list[str | Record] | None:
+        if loop.name != "for" or loop.attrs["breaks"] or loop.inputs[2].constant not in (1, -1):
+            return None
+        (body,) = loop.blocks
+        if any(not (op.record.pure or op.record.only_raises) or op.name == "call"
+               for op in walk(body)):
+            return None
+        trip = Trip(body, least_index(loop, self.counters))
+        found = [_role(trip, param, end) for param, end in zip(body.params[1:], body.yields)]
+        return None if None in found else found
+
+
+def _role(trip: Trip, param: Value, end: Value) -> str | Record | None:
+    match param.type:
+        case Array():
+            if trip.is_disjoint(param, end):
+                return "own"
+            return trip.array_role(param, end) or (
+                "gather" if trip.only_accumulates(param, end) else None)
+        case Scalar() if trip.is_sum(param, end):
+            return add
+    step = extreme_of(trip, param, end)
+    return step if step in STEPS else None
+
+
+@dataclass
+class Nest:
+    """Loops that are one index space, the outermost first, and the roles of their carries.
+
+    `before` are the ops between their heads, which each trip carries out again.
+    """
+
+    loops: list[Op]
+    before: list[Op]
+    roles: list[str | Record]
+
+    @property
+    def body(self) -> Block:
+        return self.loops[-1].blocks[0]
+
+    @property
+    def carried(self) -> list[int]:
+        """By carry of the outermost loop, the number of that carry in the innermost."""
+        numbers = list(range(len(self.roles)))
+        for outer, inner in zip(self.loops, self.loops[1:]):
+            params = outer.blocks[0].params[1:]
+            numbers = [inner.inputs[3:].index(params[k]) for k in numbers]
+        return numbers
+
+
+def nest_of(loop: Op, roles: Roles) -> Nest | None:
+    """The largest nest whose outermost loop is `loop`; None if its trips depend on one another."""
+    found = roles.of(loop)
+    if found is None:
+        return None
+    nest = Nest([loop], [], found)
+    inside: set[Value] = set()
+    while True:
+        body = nest.body
+        inner = body.ops[-1] if body.ops else None
+        inside.update((body.params[0], *(y for op in body.ops[:-1] for y in op.outputs)))
+        more = None if inner is None or not inner.blocks else roles.of(inner)
+        if more is None or not is_perfect(body, inner) or any(
+                x in inside and x.constant is MISSING for x in inner.inputs[:3]):
+            return nest
+        both = [more[inner.inputs[3:].index(body.params[1 + k])] for k in nest.carried]
+        joined = ["gather" if "gather" in (a, b) else a if a == b else None
+                  for a, b in zip(nest.roles, both)]
+        if None in joined:
+            return nest
+        nest.before += body.ops[:-1]
+        nest.loops.append(inner)
+        nest.roles = joined
+
+
+def is_perfect(body: Block, inner: Op) -> bool:
+    """Whether a trip is the loop `inner`, and little arithmetic before it, which does not read what
+    the loop carries.
+    """
+    before = body.ops[:-1]
+    return (sorted(inner.inputs[3:], key=id) == sorted(body.params[1:], key=id)
+            and all(y is inner.outputs[inner.inputs[3:].index(param)]
+                    for param, y in zip(body.params[1:], body.yields))
+            and all(is_little(op) or op.record is constant or is_read(op) for op in before)
+            and set(body.params[1:]).isdisjoint(x for op in before for x in op.inputs))
+
+
+def is_read(op: Op) -> bool:
+    """Whether `op` reads one element."""
+    return (op.record.indices is not None and op.record.writes is None
+            and isinstance(op.output.type, Scalar))
+
+
+def team_loops(body: Block, roles: Roles, known: Mapping[Value, object] | set[Value]) -> list[Op]:
+    """The loops in a trip that threads may share; none if the trip has others without such.
+
+    Their bounds are among the values that are `known` to the host, or constants.
+    """
+    found: list[Op] = []
+
+    def visit(block: Block) -> bool:
+        """Whether each loop of the block is shared, or has one inside that is."""
+        for op in block.ops:
+            if any(isinstance(y.type, Tape) for y in op.outputs):
+                return False
+            if op.name == "for" and is_shared(op):
+                found.append(op)
+            elif op.blocks:
+                before = len(found)
+                if not all(map(visit, op.blocks)) or (op.name != "if" and len(found) == before):
+                    return False
+        return True
+
+    def is_shared(loop: Op) -> bool:
+        low, high = loop.inputs[:2]
+        if roles.of(loop) is None or not all(x in known or x.constant is not MISSING
+                                             for x in (low, high)):
+            return False
+        return MISSING in (low.constant, high.constant) or abs(
+            high.constant - low.constant) >= SHORT
+
+    return found if visit(body) else []
