@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from ..errors import UnsupportedError
+from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
 from ..ir.types import Array, Extent, List, Scalar, Tape, Tuple, Type
 from ..ops.arrays.batched_index import is_ragged
 from ..ops.arrays.create import empty_like_record, full_like_record, ones_like_record
 from ..ops.core.copy import copy_record
+from ..ops.core.record import value
 from ..ops.core.shape import spread, zeros_like
 from ..ops.program.collectives import first_collective, is_over
 from ..ops.program.custom_rules import is_ruled
@@ -64,6 +66,8 @@ class Lanes:
         self.ragged_extents: set[str] = set()  # of arrays
         self.known_extents = {symbol for p in function.params for symbol in symbols_of(p.type)}
         self.divergent: set[Op] = set()
+        # extents of results that follow from lengths of operands: the op, the result, and the axis
+        self.sources: dict[str, tuple[Op, int, int]] = {}
         self.families = _tape_families(function.block)
         while True:
             before = self.size()
@@ -97,9 +101,24 @@ class Lanes:
                 self.diverge(op)
             if op in self.divergent:
                 known = self.known_extents.union(*(symbols_of(x.type) for x in op_free_values(op)))
-                self.ragged_extents.update(s for out in op.outputs for s in symbols_of(out.type)
-                                           if s not in known)
+                new = {s for out in op.outputs for s in symbols_of(out.type) if s not in known}
+                if op.record.lengths is not None and not self.touches_ragged(op):
+                    new -= self.note_lengths(op)
+                self.ragged_extents.update(new)
         self.separate_lanes(block)
+
+    def note_lengths(self, op: Op) -> set[str]:
+        """Note which axes of the results of `op` are as long in each lane, as its record says."""
+        found = set()
+        with Builder(Block()):
+            lengths = op.record.lengths(lambda x, axis: value(1), *op.inputs, **op.attrs)
+        for k, given in enumerate(lengths):
+            for axis in range(len(given or ())):
+                dim = op.outputs[k].type.dims[axis]
+                if isinstance(dim, Extent) and not dim.offset:
+                    self.sources.setdefault(dim.symbol, (op, k, axis))
+                    found.add(dim.symbol)
+        return found
 
     def diverge(self, op: Op) -> None:
         """Run `op` one lane at a time."""

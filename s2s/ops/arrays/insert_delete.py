@@ -66,6 +66,12 @@ def _vjp_delete(bar, y, x, places, *, axis):
     return spread_out, None
 
 
+def _batch_delete(flags, x: Value, places: Value, *, axis):
+    if flags[1]:
+        return None
+    return delete_record(x, places, axis=1 if axis is None else axis % (rank(x) - 1) + 1)
+
+
 delete_record = define(
     # (x, places; axis), None for that of a vector: an integer, or an array of integers or truth
     # values
@@ -76,6 +82,7 @@ delete_record = define(
     linear=(0,),
     syntax=lambda x, places, *, axis: numpy_call("delete", x, places, axis=literal(axis)),
     moves=(0,), leaves_out=True, raises=array_raise_conditions.DELETE, contiguous="operands",
+    batch=_batch_delete,
 )
 
 

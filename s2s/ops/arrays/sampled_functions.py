@@ -32,6 +32,8 @@ from ..core.elementwise import (
     isinf,
     isnan,
     less,
+    max_,
+    min_,
     quotient,
     real,
     remainder,
@@ -328,6 +330,7 @@ convolve_record = define(
     vjp=_vjp_convolve,
     syntax=lambda a, v: numpy_call("convolve", a, v),
     depends=_depends_convolve,
+    lengths=lambda length, a, v: [(length(a, 0) + length(v, 0) - 1,)],
     multilinear=(0, 1), raises=array_raise_conditions.OF_SOME,
 )
 
@@ -341,6 +344,8 @@ correlate_record = define(
     vjp=_vjp_correlate,
     syntax=lambda a, v, *, conj: numpy_call("correlate", a, numpy_call("conj", v) if conj else v),
     depends=_depends_correlate,
+    lengths=lambda length, a, v, *, conj: [(
+        max_(length(a, 0), length(v, 0)) - min_(length(a, 0), length(v, 0)) + 1,)],
     multilinear=(0, 1),
 )
 

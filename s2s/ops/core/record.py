@@ -114,6 +114,9 @@ class Record:
     of_truths: Record | None = None
     # a module-level function the spelling calls; its source is printed along
     helper: Callable | None = None
+    # (length, *xs, **attrs) -> for each result, its lengths, or None: what they follow from, where
+    # extents alone do not say it; `length(x, axis)` asks one of an operand
+    lengths: Callable | None = None
     # ops with blocks: (op, inputs, inner) -> outputs, emitted again
     rebuild: Callable | None = None
     run: Callable | None = None  # ops with blocks: (op, inputs, run_block) -> list of results

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
@@ -41,7 +42,7 @@ from ..arrays.products import check_inner, matmul, matrix_transposed, product_dt
 from ..arrays.reduce import as_array, is_complex, sum_record
 from ..arrays.selection import diagonal, tril
 from ..core.array_raise_conditions import is_not_finite_somewhere
-from ..core.elementwise import conjugate, equal, where
+from ..core.elementwise import conjugate, equal, min_, where
 from ..core.elementwise import real as real_part
 from ..core.kinks import Kink, kinked
 from ..core.raise_conditions import Raises
@@ -283,6 +284,12 @@ def _jvp_svd(dots, ys, a):
     return u_dot, _real(diagonal(inner)), _adjoint(v_dot)
 
 
+def _lengths_of_svd(length: Callable, a: Value) -> list[tuple]:
+    n, m = length(a, 0), length(a, 1)
+    k = min_(n, m)
+    return [(n, k), (k,), (k, m)]
+
+
 svd_record = define(
     "svd",
     evaluate=lambda a: tuple(np.linalg.svd(a, full_matrices=False)),
@@ -291,6 +298,7 @@ svd_record = define(
     jvp=_jvp_svd,
     states_both=SOME_RESULTS,
     syntax=lambda a: _svd_call(a, full_matrices=False),
+    lengths=_lengths_of_svd,
 )
 singular_values = define(
     "singular_values",
@@ -300,6 +308,7 @@ singular_values = define(
     jvp=lambda dots, y, a: None if dots[0] is None else _along_svd(dots[0], a),
     states_both=OF_DIAGONAL,
     syntax=lambda a: _svd_call(a, compute_uv=False),
+    lengths=lambda length, a: _lengths_of_svd(length, a)[1:2],
 )
 NO_SIZE = "a singular value of 0: the derivative is that along the vectors that LAPACK gives"
 eigh_record.spectrum, svd_record.spectrum = eigenvalues, singular_values
@@ -433,6 +442,7 @@ qr_record = define(
     jvp=_jvp_qr,
     states_both="the cotangents of q and r are added before the only solve",
     syntax=lambda a: linalg_call("qr", a),
+    lengths=lambda length, a: _lengths_of_svd(length, a)[::2],
 )
 
 
@@ -546,6 +556,8 @@ lstsq_record = define(
     jvp=_jvp_lstsq,
     states_both=SOME_RESULTS,
     syntax=lambda a, b: linalg_call("lstsq", a, b),
+    # whether there are residuals, only the rank tells
+    lengths=lambda length, a, b: [None, None, None, *_lengths_of_svd(length, a)[1:2]],
 )
 kinked(lstsq_record,
        Kink(SAME_RANK, lambda ys, a, b: ys[2] < min(np.shape(a)), of=(0,), through=(0, 1)))

@@ -61,6 +61,7 @@ from ...ops.core.control import (
     tape_push,
     while_loop,
 )
+from ...ops.core.elementwise import max_
 from ...ops.core.record import RECORDS, dims_of, dtype_of, rank, value
 from ...ops.core.shape import extent_of, length, shaped_like
 from ...ops.program.checkpoint import Rerun
@@ -499,6 +500,11 @@ class Batched:
                 self.sources[extent] = old
                 return length(self.env[old],
                               axis=old.type.dims.index(extent) + (old in self.lanes.batched))
+        if extent.offset:
+            return max_(self.extent(replace(extent, offset=0), name) + extent.offset, 0)
+        if extent.symbol in self.lanes.sources:
+            op, k, axis = self.lanes.sources[extent.symbol]
+            return op.record.lengths(self.length, *op.inputs, **op.attrs)[k][axis]
         raise UnsupportedError(f"the shape of {name or 'a result'} is known only to each lane",
                                current().line, "let every lane make arrays of the shape of an "
                                "argument")
