@@ -233,6 +233,14 @@ class HashTable(List):
 
 
 @dataclass(frozen=True)
+class HashSet(List):
+    """A set of numbers, or of tuples of numbers."""
+
+    def __str__(self) -> str:
+        return f"set of {self.item}"
+
+
+@dataclass(frozen=True)
 class Generator:
     """A numpy.random.Generator, which every draw changes; `legacy`, a numpy.random.RandomState."""
 
@@ -273,8 +281,8 @@ def carries_derivative(type: Type) -> bool:
             return dtype is None or is_inexact(dtype)
         case Tuple(items):
             return any(map(carries_derivative, items))
-        case HashTable():
-            return False  # keys may be floats
+        case HashTable() | HashSet():
+            return False  # of floats, too
         case List(item):
             return carries_derivative(item)
         case Unknown(_, dtype):

@@ -1,23 +1,82 @@
 """Sets, deques, counters, and dicts with run-time keys as plain Python classes, whose methods the
 front end inlines.
 
-A set is the list of its members, a deque that of its items, a dict that of its values, and a hash
-table of the place of each key among these; lists have derivatives, go through branches and loops,
-and vanish where they are known when code is generated, and so do hash tables, but that they have no
-derivatives.
+A deque is the list of its items, a dict that of its values, and a hash table of the place of each
+key among these; lists have derivatives, go through branches and loops, and vanish where they are
+known when code is generated.  Hash tables, and the sets that are made of them, do so, too, but have
+no derivatives, and nothing but numbers, and tuples of them, for keys; sets and counters of anything
+else are made of lists.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
 
+# What the front end does with a hash table, of places or a set, is an op each
+# (ops/program/hash_tables.py).
+
+
+def new_table():
+    return {}
+
+
+def find(table, key):
+    """The place of a key; -1 if it is not there."""
+    return table.get(key, -1)
+
+
+def put(table, key, place):
+    table[key] = place
+
+
+def remove(table, key):
+    del table[key]
+
+
+def new_set():
+    return set()
+
+
+def is_in(members, x):
+    return x in members
+
+
+def add(members, x):
+    members.add(x)
+
+
+def discard(members, x):
+    members.discard(x)
+
+
+def copied(members):
+    return members.copy()
+
+
+def count_keys(table):
+    return len(table)
+
+
+def keys_in(table):
+    """The keys of a table, or the members of a set, which may come in any order."""
+    return list(table)
+
+
+def places_in(table):
+    return list(table.values())
+
+
+def in_any_order(source):
+    """What is in a collection; the members of a set, in any order."""
+    return source
+
 
 class Set:
-    """set(source)."""
+    """set(source), of anything."""
 
     def __init__(self, source=()):
         self._items = []
-        for x in source:
+        for x in in_any_order(source):
             self.add(x)
 
     def __len__(self):
@@ -25,6 +84,9 @@ class Set:
 
     def __contains__(self, x):
         return x in self._items
+
+    def members(self):
+        return self._items
 
     def add(self, x):
         if x not in self._items:
@@ -35,9 +97,9 @@ class Set:
             self._items.remove(x)
 
     def remove(self, x):
-        if x not in self._items:
+        if x not in self:
             raise KeyError(x)
-        self._items.remove(x)
+        self.discard(x)
 
     def clear(self):
         self._items = []
@@ -48,7 +110,7 @@ class Set:
         return made
 
     def update(self, source):
-        for x in source:
+        for x in in_any_order(source):
             self.add(x)
 
     def union(self, other):
@@ -57,22 +119,34 @@ class Set:
         return made
 
     def intersection(self, other):
-        return Set([x for x in self._items if x in other])
+        made = self.copy()
+        for x in self.members():
+            if x not in other:
+                made.discard(x)
+        return made
 
     def difference(self, other):
-        return Set([x for x in self._items if x not in other])
+        made = self.copy()
+        for x in self.members():
+            if x in other:
+                made.discard(x)
+        return made
 
     def symmetric_difference(self, other):
-        return self.difference(other).union(Set(other).difference(self))
+        made = self.union(other)
+        for x in self.members():
+            if x in other:
+                made.discard(x)
+        return made
 
     def issubset(self, other):
-        return all(x in other for x in self._items)
+        return all(x in other for x in self.members())
 
     def issuperset(self, other):
-        return all(x in self for x in other)
+        return all(x in self for x in in_any_order(other))
 
     def isdisjoint(self, other):
-        return not any(x in other for x in self._items)
+        return not any(x in other for x in self.members())
 
     def __or__(self, other):
         return self.union(other)
@@ -99,6 +173,38 @@ class Set:
         return not self == other
 
     __hash__ = None
+
+
+class HashSet(Set):
+    """set(source), of numbers and of tuples of numbers."""
+
+    def __init__(self, source=()):
+        self._members = new_set()
+        for x in in_any_order(source):
+            self.add(x)
+
+    def __len__(self):
+        return count_keys(self._members)
+
+    def __contains__(self, x):
+        return is_in(self._members, x)
+
+    def members(self):
+        return keys_in(self._members)
+
+    def add(self, x):
+        add(self._members, x)
+
+    def discard(self, x):
+        discard(self._members, x)
+
+    def clear(self):
+        self._members = new_set()
+
+    def copy(self):
+        made = HashSet()
+        made._members = copied(self._members)
+        return made
 
 
 class Deque:
@@ -176,38 +282,6 @@ class Deque:
     __hash__ = None
 
 
-# A hash table: what the front end does with one is an op each (ops/program/hash_tables.py).
-
-
-def new_table():
-    return {}
-
-
-def find(table, key):
-    """The place of a key; -1 if it is not there."""
-    return table.get(key, -1)
-
-
-def put(table, key, place):
-    table[key] = place
-
-
-def remove(table, key):
-    del table[key]
-
-
-def count_keys(table):
-    return len(table)
-
-
-def keys_in(table):
-    return list(table)
-
-
-def places_in(table):
-    return list(table.values())
-
-
 class Keyed:
     """A dict; `factory` makes what a defaultdict puts where there is nothing.
 
@@ -226,43 +300,46 @@ class Keyed:
         return count_keys(self._places)
 
     def __contains__(self, key):
-        return find(self._places, key) >= 0
+        return self.find(key) >= 0
+
+    def find(self, key):
+        return find(self._places, key)
 
     def append(self, key, x):
         put(self._places, key, len(self._values))
         self._values.append(x)
 
     def place(self, key):
-        if find(self._places, key) < 0:
+        if self.find(key) < 0:
             if self._factory is None:
                 raise KeyError(key)
             self.append(key, self._factory())
-        return find(self._places, key)
+        return self.find(key)
 
     def place_or(self, key, default):
-        if find(self._places, key) < 0:
+        if self.find(key) < 0:
             self.append(key, default)
-        return find(self._places, key)
+        return self.find(key)
 
     def __getitem__(self, key):
         return self._values[self.place(key)]
 
     def __setitem__(self, key, x):
-        k = find(self._places, key)
+        k = self.find(key)
         if k >= 0:
             self._values[k] = x
         else:
             self.append(key, x)
 
     def get(self, key, default=None):
-        k = find(self._places, key)
+        k = self.find(key)
         return self._values[k] if k >= 0 else default
 
     def setdefault(self, key, default=None):
         return self._values[self.place_or(key, default)]
 
     def pop(self, key):
-        k = find(self._places, key)
+        k = self.find(key)
         if k < 0:
             raise KeyError(key)
         remove(self._places, key)
@@ -282,8 +359,9 @@ class Keyed:
 
     def copy(self):
         made = Keyed(self._factory)
-        made._keys = self._keys.copy()
+        made._places = copied(self._places)
         made._values = self._values.copy()
+        made._has_gaps = self._has_gaps
         return made
 
     def update(self, other):
@@ -307,7 +385,7 @@ class Keyed:
 
     def __eq__(self, other):
         return len(self) == len(other) and all(
-            key in other and self[key] == other[key] for key in self._keys)
+            key in other and self[key] == other[key] for key in self.keys())
 
     def __ne__(self, other):
         return not self == other
@@ -315,9 +393,10 @@ class Keyed:
     __hash__ = None
 
     def popitem(self):
-        if len(self._keys) == 0:
+        if len(self) == 0:
             raise KeyError("popitem(): dictionary is empty")
-        return self._keys.pop(), self._values.pop()
+        key = self.keys()[-1]
+        return key, self.pop(key)
 
     def clear(self):
         self._places = new_table()
@@ -327,9 +406,8 @@ class Keyed:
 
 def from_dict(other):
     """dict(other), of a dict with run-time keys."""
-    made = Keyed()
-    made._keys = other._keys.copy()
-    made._values = other._values.copy()
+    made = other.copy()
+    made._factory = None
     return made
 
 
@@ -350,7 +428,7 @@ def from_keys(keys, value):
 
 
 class Tally(Keyed):
-    """collections.Counter(source)."""
+    """collections.Counter(source) of numbers and of tuples of numbers."""
 
     def __init__(self, source=()):
         self._places = new_table()
@@ -358,7 +436,14 @@ class Tally(Keyed):
         self._has_gaps = False
         self._factory = None
         for x in source:
-            self[x] = self[x] + 1
+            self[x] += 1
+
+    def copy(self):
+        made = Tally()
+        made._places = copied(self._places)
+        made._values = self._values.copy()
+        made._has_gaps = self._has_gaps
+        return made
 
     def place(self, key):
         return self.place_or(key, 0)
@@ -371,4 +456,48 @@ class Tally(Keyed):
         return found if n is None else found[:n]
 
 
-STANDS_FOR = {Set: set, Deque: deque, Keyed: dict, Tally: Counter}  # their names in a program
+class ListedTally(Tally):
+    """collections.Counter(source) of anything."""
+
+    def __init__(self, source=()):
+        self._keys = []
+        self._values = []
+        for x in source:
+            self[x] += 1
+
+    def copy(self):
+        made = ListedTally()
+        made._keys = self._keys.copy()
+        made._values = self._values.copy()
+        return made
+
+    def __len__(self):
+        return len(self._keys)
+
+    def find(self, key):
+        return self._keys.index(key) if key in self._keys else -1
+
+    def append(self, key, x):
+        self._keys.append(key)
+        self._values.append(x)
+
+    def pop(self, key):
+        if key not in self._keys:
+            raise KeyError(key)
+        k = self._keys.index(key)
+        self._keys.pop(k)
+        return self._values.pop(k)
+
+    def keys(self):
+        return self._keys
+
+    def values(self):
+        return self._values
+
+    def clear(self):
+        self._keys = []
+        self._values = []
+
+
+STANDS_FOR = {Set: set, HashSet: set, Deque: deque, Keyed: dict, Tally: Counter,
+              ListedTally: Counter}  # their names in a program

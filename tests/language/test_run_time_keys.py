@@ -1,8 +1,10 @@
-"""Dicts whose keys are known at run time: what Python finds under which key, in which order, and
-what it raises; and that finding it takes one step.
+"""Dicts and sets whose keys are known at run time: what Python finds under which key, in which
+order, and what it raises; and that finding it takes one step.
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -111,6 +113,55 @@ def grouped(x, keys):
     return total
 
 
+def seen(x, keys):
+    some = set()
+    total = 0.0
+    for i in range(len(x)):
+        if keys[i] not in some:
+            some.add(keys[i])
+            total += x[i] ** 2
+        if i * 0.25 in some:
+            total *= x[i]
+            some.discard(keys[i - 1])
+    return total * len(some)
+
+
+def joined_sets(x, keys):
+    some, both, pairs = set(keys), {1, keys[1]}, set()
+    total = x[5]
+    for i in range(len(x)):
+        pairs.add((keys[i], i % 2))
+    both |= some
+    total *= len(both) + 10 * len(some & both) + 100 * len(pairs - {(keys[1], 1)})
+    for k in sorted(both):
+        total = np.sin(total) + x[k % 6]
+    if both >= some and not both <= some and keys[0] in both ^ {0}:
+        total *= x[1]
+    return total
+
+
+def counted(x, keys):
+    counts = Counter(keys)
+    counts[keys[1]] += 2
+    for i in range(len(x)):
+        counts[i] += 1
+    counts = counts.copy()
+    total = counts[3.0] * x[1]
+    for k in counts:
+        total = total * 0.7 + x[k % 6] * counts[k]
+    return total * counts[100] * x[0] + total
+
+
+def counted_words(x, keys):
+    counts, known = Counter("ABBA"), set()
+    for k, word in enumerate(["A", "C", "A"]):
+        counts[word] += 1
+        if word in known:
+            x = x * (k + 1)
+        known.add(word)
+    return x[0] * counts["A"] + x[1] * counts["C"] + x[2] * counts["D"] + len(known) * x[3]
+
+
 PROGRAMS = [
     (totals, NEGATIVE),
     (totals, HUGE),
@@ -126,6 +177,11 @@ PROGRAMS = [
     (integers_and_floats, NEGATIVE),
     (integers_and_floats, HUGE),
     (grouped, COLLIDING),
+    (seen, NEGATIVE),
+    (seen, COLLIDING),
+    (joined_sets, NEGATIVE),
+    (counted, NEGATIVE),
+    (counted_words, NEGATIVE),
 ]
 
 
@@ -148,6 +204,7 @@ def test_derivatives_are_those_of_differences(f, keys):
     (deleted_and_put_back, NEGATIVE),
     (equal_numbers, NEGATIVE),
     (integers_and_floats, HUGE),
+    (seen, NEGATIVE),
 ])
 def test_compiled_derivatives_are_those_of_python(f, keys):
     value, slope = s2s.jit(s2s.value_and_grad(f))(X, keys)

@@ -18,11 +18,11 @@ import numpy as np
 from ...analysis.alias_in_trip import parts
 from ...ir.builder import Builder
 from ...ir.graph import Block, Function, Op, Value, walk
-from ...ir.types import UNDEFINED, Array, HashTable, List, Scalar, Tape, Tuple, Type, join
+from ...ir.types import UNDEFINED, Array, HashSet, HashTable, List, Scalar, Tape, Tuple, Type, join
 from ...ops.core.control import tape_new, tape_push
 from ...ops.core.copy import copy_again
 from ...ops.core.record import Record
-from ...ops.program.hash_tables import hash_of, numbered
+from ...ops.program.hash_tables import hash_of, numbered, set_of
 from ...ops.program.list_ops import list_get, list_of
 from ...ops.program.list_sums import list_full
 
@@ -58,8 +58,8 @@ class ItemType:
     def completed(self) -> Type:
         """The type, completed by what is known of each list that was unified into it."""
         root = self.root()
-        if isinstance(root.type, HashTable):
-            return HashTable(root.item.completed())
+        if isinstance(root.type, (HashTable, HashSet)):
+            return type(root.type)(root.item.completed())
         if root.item is None:
             return Scalar("float64") if root.type == UNDEFINED else root.type
         return List(root.item.completed())
@@ -81,8 +81,9 @@ def type_empty_lists(function: Function) -> Function:
                 and not held[op.output].is_inferred_by_numba()):
             op.record, op.attrs = empty_list, {"item": held[op.output].completed().item,
                                                "kind": type(op.output.type)}
-        elif op.record is hash_of:
-            op.record, op.attrs = empty_table, {"item": held[op.output].completed().item}
+        elif op.record in (hash_of, set_of) and not op.inputs:
+            made = empty_table if op.record is hash_of else empty_set
+            op.record, op.attrs = made, {"item": held[op.output].completed().item}
     if any(isinstance(p.type, Tape) for p in function.params):
         _copy_arrays(function.block)
     return function
@@ -201,6 +202,8 @@ def spelled(type: Type) -> str:
             return f"np.empty({(0,) * len(dims)}, np.{np.dtype(dtype).name})"
         case HashTable(item):
             return f"numbered([{spelled(item)}][:0])"
+        case HashSet(item):
+            return f"set([{spelled(item)}][:0])"
         case List(item):
             return f"[{spelled(item)}][:0]"
         case Tuple(items):
@@ -215,3 +218,5 @@ empty_list = Record("empty_list", evaluate=lambda
 empty_table = Record("empty_table", evaluate=lambda *, item: {},
                      infer=lambda *, item: HashTable(item), helper=numbered,
                      syntax=lambda *, item: ast.parse(spelled(HashTable(item)), mode="eval").body)
+empty_set = Record("empty_set", evaluate=lambda *, item: set(), infer=lambda *, item: HashSet(item),
+                   syntax=lambda *, item: ast.parse(spelled(HashSet(item)), mode="eval").body)

@@ -1,5 +1,5 @@
-"""Statements that change a list or a dict in place: `xs[i] = v`, `xs.insert(i, v)`, `v =
-xs.pop(i)`, `del d[key]`.
+"""Statements that change a list, a dict or a set in place: `xs[i] = v`, `xs.insert(i, v)`, `v =
+xs.pop(i)`, `del d[key]`, `s.add(key)`.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 
 from ...ir.graph import Op
-from ...ops.program.hash_tables import hash_put, hash_remove
+from ...ops.program.hash_tables import hash_put, hash_remove, set_add, set_discard
 from ...ops.program.list_cotangents import plus_syntax
 from ...ops.program.list_ops import list_insert
 
@@ -21,6 +21,8 @@ def list_statement(writer, op: Op) -> ast.stmt:
         return ast.Delete([ast.Subscript(xs, first, ast.Del())])
     if op.record is hash_put:
         return ast.Assign([ast.Subscript(xs, first, ast.Store())], *rest)
+    if op.record in (set_add, set_discard):
+        return ast.Expr(_method(xs, "add" if op.record is set_add else "discard", first))
     if op.record is list_insert:
         return ast.Expr(_method(xs, "insert", rest[0], first))
     if op.record.growth < 0:

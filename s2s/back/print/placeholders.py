@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from ...analysis.definite_assignment import maybe_unbound, moves_of
 from ...ir.graph import Function, Value, walk
-from ...ir.types import Array, HashTable, List, Scalar, Type, Unknown
+from ...ir.types import Array, HashSet, HashTable, List, Scalar, Type, Unknown
 from ..loops.type_empty_lists import spelled
 
 # ops that copy a value without needing it
@@ -46,6 +46,8 @@ def placeholder(type: Type, native: bool = False) -> ast.expr:
     match type:
         case HashTable() if not native:
             return ast.Dict([], [])
+        case HashSet() if not native:
+            return ast.parse("set()", mode="eval").body
         case List():
             return ast.parse(spelled(type) if native else "[]", mode="eval").body
         case Scalar(dtype):

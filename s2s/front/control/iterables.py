@@ -129,9 +129,11 @@ def members_of(frame: Frame, binding: Container, node: gast.AST, anyhow: bool = 
     if binding.cls.__module__ != Set.__module__:
         return binding
     if issubclass(binding.cls, Keyed):
-        return frame.session.call(frame, Method(Keyed.keys, binding), [], {}, node)
-    items = binding.members["_items"]
-    if binding.cls is not Set or anyhow:
+        return frame.session.call(frame, Method(binding.cls.keys, binding), [], {}, node)
+    if not issubclass(binding.cls, Set):
+        return binding.members["_items"]
+    items = frame.session.call(frame, Method(binding.cls.members, binding), [], {}, node)
+    if anyhow:
         return items
     if frame.is_static(items) and all(isinstance(x, int) for x in frame.static(items, "a set")):
         return tuple(set(frame.static(items, "a set")))

@@ -26,7 +26,7 @@ from ...ir.builder import Builder, current
 from ...ir.graph import Block, Value
 from ...ir.treedef import Form, form_of, list_form
 from ...ir.types import Array, List, Static, Tuple, Type, Unknown
-from ...library.containers import Deque, Set
+from ...library.containers import Deque, HashSet, Set
 from ...ops.arrays.index import setitem
 from ...ops.core.control import if_, packed, tape_push
 from ...ops.core.elementwise import not_
@@ -72,6 +72,7 @@ class Cell:
     alike: frozenset = frozenset()
     # the loops, each with a name that it carries, that have bound it: front/control/one_of.py
     carriers: frozenset = frozenset()
+    site: object = None  # of a hash table: where in the program it was created
     # the activation of a recursive function of which it is an argument, in a copy
     parameter_of: object = None
 
@@ -233,6 +234,7 @@ def insider(container: Container) -> UnsupportedError | None:
         return None
     name = {
         Set: "set",
+        HashSet: "set",
         Deque: "deque"
     }.get(container.cls, "dict whose keys depend on run-time data")
     return UnsupportedError(

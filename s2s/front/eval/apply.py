@@ -32,7 +32,7 @@ from ...ir.builder import current, record_effect
 from ...ir.graph import MISSING, Value, identifier
 from ...ir.reemit import emit_block
 from ...ir.types import Extent, Generator, List, Static, is_listed
-from ...library.containers import Set
+from ...library.containers import Set, in_any_order
 from ...library.declarations import __name__ as DECLARATIONS  # noqa: N812
 from ...library.sequences import column
 from ...ops.core.control import call as call_record
@@ -264,7 +264,7 @@ def _with_contents(frame: Frame, function, args: list, keywords: dict,
     own = _entry(BUILTINS, function)
     if is_plain(function) or own is not None and function in ABOUT_CLASSES:
         return args, keywords
-    anyhow = function in (sorted, len, min, max, any, all)
+    anyhow = function in (sorted, len, min, max, any, all, set, frozenset, in_any_order)
     if function is not dict:
         args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
     if (function in ABOUT_OBJECTS or hasattr(function, "function_for")

@@ -15,7 +15,7 @@ from ...ir.builder import at, current
 from ...ir.graph import Value
 from ...ir.types import Array, List, Tuple
 from ...library import sequences
-from ...library.containers import Keyed, Set
+from ...library.containers import Keyed
 from ...ops.core.record import (
     emit,
     value,
@@ -53,8 +53,8 @@ from ..values.maybe_unbound import read_name
 from ..values.objects import (
     class_of,
     constructor_of,
-    instantiate,
     is_users,
+    make_set,
     new_dict_at,
 )
 from ..values.objects import write as write_attribute
@@ -144,7 +144,7 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.Set() | gast.SetComp():
             members = (tuple(_items(frame, node.elts)) if isinstance(node, gast.Set)
                        else frame.session.comprehension(frame, node))
-            return instantiate(frame, Set, [members], {}, node)
+            return make_set(frame, node, members)
     raise frame.refuse(f"the syntax {type(node).__name__}", node, "write it with plain statements")
 
 

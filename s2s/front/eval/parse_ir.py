@@ -26,6 +26,7 @@ from ...ir.types import (
     UNDEFINED,
     Array,
     Extent,
+    HashSet,
     HashTable,
     List,
     Scalar,
@@ -40,7 +41,8 @@ from .build import build
 _PYTHON = {"float": FLOAT, "int": INT, "bool": BOOL, "complex": Scalar("complex128", weak=True),
            "None": NONE, "undefined": UNDEFINED, "generator": GENERATOR,
            "legacy_generator": RANDOM_STATE}
-_LISTS = {"tape of": Tape, "list of": List, "hash table of": HashTable}
+_LISTS = {"tape of": Tape, "list of": List, "hash table of": HashTable,
+          "set of": HashSet}
 _TOKEN = re.compile(rf"\s*({'|'.join(_LISTS)}|static|"
                     r"\?\[\*[\w.|]+\]|[\w.]+(?:[+-]\d+)?|[\[\](),?])")
 

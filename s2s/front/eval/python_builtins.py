@@ -30,6 +30,7 @@ from ..control.iterables import (
     reversed_,
     zip_,
 )
+from ..control.table_functions import FUNCTIONS_OF_TABLES
 from ..domain.checkpoint_plans import plan_of
 from ..domain.frame import Frame, Object
 from ..domain.functions import CheckpointedFunction, FunctionValue, Generator
@@ -42,7 +43,6 @@ from ..values.messages import print_, warn
 from ..values.objects import FUNCTIONS_OF_OBJECTS
 from ..values.strings import format_, repr_, str_
 from ..values.subscript import length_of, take
-from ..values.table_functions import FUNCTIONS_OF_TABLES
 from .match_patterns import QUESTIONS
 
 # longest array that becomes a list of known length; longer ones become run-time lists

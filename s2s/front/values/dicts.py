@@ -13,7 +13,7 @@ import gast
 from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current
 from ...ir.graph import OPERATORS, Value
-from ...ir.types import List
+from ...ir.types import List, Scalar, Tuple, Type, Unknown
 from ...library.containers import Keyed
 from ...ops.core.record import METHODS, value
 from ..domain.frame import Frame, like
@@ -30,6 +30,22 @@ class RuntimeKeys(UnsupportedError):
     """
 
     site: gast.AST | None = None  # where the dict was created
+
+
+def is_key_type(type: Type) -> bool:
+    """Whether values of this type may be keys of a hash table."""
+    if isinstance(type, Tuple):
+        return type.form is None and all(map(is_key_type, type.items))
+    return isinstance(type, (Scalar, Unknown))
+
+
+def may_be_key(binding) -> bool:
+    """Whether a binding may be a key of a hash table."""
+    if isinstance(binding, tuple):
+        return all(map(may_be_key, binding))
+    if isinstance(binding, Value):
+        return is_key_type(binding.type)
+    return isinstance(binding, (bool, int, float, complex, Cell))
 
 
 def store(frame: Frame, container: Container, members: dict) -> None:

@@ -23,7 +23,17 @@ import gast
 from ...errors import TypeMismatchError
 from ...ir.code_objects import is_missing, is_of_dataclass, is_of_factory, is_of_namedtuple
 from ...ir.treedef import is_namedtuple
-from ...library.containers import Deque, Keyed, Set, Tally, from_dict, from_keys, from_pairs
+from ...library.containers import (
+    Deque,
+    HashSet,
+    Keyed,
+    ListedTally,
+    Set,
+    Tally,
+    from_dict,
+    from_keys,
+    from_pairs,
+)
 from ...ops.core.record import VIEWS
 from ...ops.program.checkpoint import Checkpointed
 from ..domain.frame import ExceptionObject, Frame, Object
@@ -40,7 +50,7 @@ from ..domain.heap import (
 from ..syntax.captures import Fixed, is_data
 from ..syntax.dependencies import Defined, note_dependency
 from .captured_writes import is_outside, write_attribute
-from .dicts import deep, is_keyed, key_in, new_dict, pairs, shallow, store
+from .dicts import deep, is_keyed, key_in, may_be_key, new_dict, pairs, shallow, store
 from .exceptions import map_leaves
 
 
@@ -436,7 +446,28 @@ def make_from_keys(frame: Frame, node: gast.AST, keys, binding=None):
 
 def make_counter(frame: Frame, node: gast.AST, source=()):
     """collections.Counter(source)."""
-    return instantiate(frame, Tally, [source], {}, node)
+    if _has_others(frame, node, source):
+        return instantiate(frame, ListedTally, [source], {}, node)
+    made = instantiate(frame, Tally, [source], {}, node)
+    made.members["_places"].site = node
+    return made
+
+
+def make_set(frame: Frame, node: gast.AST, source=()) -> Container:
+    """set(source), and frozenset(source)."""
+    if _has_others(frame, node, source):
+        return instantiate(frame, Set, [source], {}, node)
+    made = instantiate(frame, HashSet, [source], {}, node)
+    made.members["_members"].site = node
+    return made
+
+
+def _has_others(frame: Frame, node: gast.AST, source) -> bool:
+    """Whether something in a set, or among the keys of a counter, created at `node` is no number.
+    """
+    members = frame.members(source)
+    return (node in frame.session.keyed or isinstance(source, str)
+            or members is not None and not all(map(may_be_key, members)))
 
 
 def fields_of(frame: Frame, node: gast.AST, base) -> tuple:
@@ -465,8 +496,8 @@ NAMEDTUPLE_METHODS = {"_replace": _replace, "_asdict": _as_dict_of_namedtuple}
 FUNCTIONS_OF_OBJECTS = {
     setattr: set_attribute,
     vars: variables,
-    set: lambda frame, node, source=(): instantiate(frame, Set, [source], {}, node),
-    frozenset: lambda frame, node, source=(): instantiate(frame, Set, [source], {}, node),
+    set: make_set,
+    frozenset: make_set,
     deque: lambda frame, node, *args, **keywords: instantiate(frame, Deque, list(args), keywords,
                                                               node),
     Counter: make_counter,

@@ -44,6 +44,7 @@ from ...ir.types import (
     Array,
     Dim,
     Extent,
+    HashSet,
     HashTable,
     List,
     Scalar,
@@ -246,8 +247,9 @@ def _say_what_fills(init: Value, type: Type) -> None:
     A trip may read, under a condition, an item that an earlier trip has pushed: emitting the loop
     again needs its type from the start.
     """
-    if (init.type in (List(UNDEFINED), HashTable(UNDEFINED)) and isinstance(type, List)
-        and init.op is not None and init.op.name in ("list_of", "hash_of")):
+    if (init.type in (List(UNDEFINED), HashTable(UNDEFINED), HashSet(UNDEFINED))
+        and isinstance(type, List) and init.op is not None
+        and init.op.name in ("list_of", "hash_of", "set_of")):
         init.op.attrs["item"], init.type = type.item, type
 
 
