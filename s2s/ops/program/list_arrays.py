@@ -16,8 +16,9 @@ import numpy as np
 from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent
 from ...ir.graph import Value
-from ...ir.types import UNDEFINED, Array, Extent, List, Scalar, Type, Unknown
-from ..core.record import array_type, define
+from ...ir.types import NONE, UNDEFINED, Array, Extent, List, Scalar, Type, Unknown
+from ..core.dependence_rules import anything
+from ..core.record import array_type, define, no_jvp, no_vjp
 from ..core.shape import numpy_call, shaped_like
 from .list_ops import call_syntax
 
@@ -71,6 +72,19 @@ list_stack = define(
     linear=(0,),
     moves=(0,),
 )
+
+
+def check_shapes(xs):
+    if len(xs) == 0:
+        raise ValueError("vmap over no lanes, and only a lane tells the shape of its result")
+    for k in range(len(xs)):
+        if xs[k].shape != xs[0].shape:
+            raise ValueError("lanes of vmap make arrays of different shapes")
+
+
+one_shape = define("one_shape", evaluate=check_shapes, infer=lambda xs: NONE, helper=check_shapes,
+                   syntax=lambda xs: call_syntax("check_shapes", xs), pure=False, vjp=no_vjp,
+                   jvp=no_jvp, depends=anything)
 
 
 def stacked_lists(xs):

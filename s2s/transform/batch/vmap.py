@@ -37,6 +37,7 @@ from ...ir.types import (
     Array,
     Extent,
     Generator,
+    List,
     Scalar,
     Static,
     Tape,
@@ -67,6 +68,8 @@ from ...ops.core.shape import extent_of, length, shaped_like
 from ...ops.program.checkpoint import Rerun
 from ...ops.program.collectives import axis_extent, first_collective
 from ...ops.program.custom_rules import Halves, differentiable_arguments, is_ruled
+from ...ops.program.list_arrays import list_stack, one_shape
+from ...ops.program.list_ops import list_of
 from ...ops.program.outside_writes import write_outside
 from ...ops.program.random import MAKE_GENERATORS, first_draw
 from ...ops.program.recursive_callee import calls_itself
@@ -85,7 +88,8 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
     lane.  `types` are those of the arguments, all lanes together, where they are known.  With
     `each_writes`, each lane writes into captured objects, also what is the same in all of them.
     Collectives over `axis_name` are over the lanes, of which there are `axis_size`, if it is given.
-    Raises UnsupportedError where lanes make arrays whose shapes are not known beforehand.
+    Arrays of which only a run tells the shape are gathered in lists: as long in all lanes, or a
+    ValueError.
     """
     if any(op.name == "call" and has_results_of_unknown_length(op) for op in walk(function.block)):
         # its results may be ragged: analysis/divergence.py, Note [Ragged values]
@@ -425,7 +429,7 @@ class Batched:
                 and not isinstance(v.type, (Tape, Undefined, Static))]
         read = [v for v in free_values(inside) if v in self.lanes.batched]
         with at(ops[0].line):
-            starts = [self.results_of_lanes(type, v.name) for v in outs
+            starts = [self.results_of_lanes(type) for v in outs
                       for type in member_types(v.type)]
 
         unbound = values_to_bind(outs)
@@ -441,10 +445,12 @@ class Batched:
                 env[v].name = env[v].name or v.name
             emit_block(inside, (), env, rule)
             made = [x for v in outs for x in members(env[v])]
-            return [put(r, lane, x) for r, x in zip(results, made, strict=True)]
+            return [tape_push(r, x) if isinstance(r.type, List) else put(r, lane, x)
+                    for r, x in zip(results, made, strict=True)]
 
         names = [v.name for v in outs for _ in member_types(v.type)]
-        found = iter(for_loop(0, self.count, 1, starts, body, names=names, index="lane"))
+        found = iter([self.stacked(x) if isinstance(x.type, List) else x for x in
+                      for_loop(0, self.count, 1, starts, body, names=names, index="lane")])
         self.env.update((v, assemble(v.type, found)) for v in outs)
 
     def bound(self, op: Op, inputs: list[Value], unbound: set[Value], env: dict[Value, Value],
@@ -479,17 +485,37 @@ class Batched:
                           x.type.form)
         return take(x, lane)
 
-    def results_of_lanes(self, type: Type, name: str) -> Value:
-        """Allocate an array for the results of this type of all lanes."""
+    def stacked(self, rows: Value) -> Value:
+        """Stack arrays of which only a run tells that they are as long in all lanes, and check
+        that.
+        """
+        one_shape(rows)
+        return list_stack(rows)
+
+    def results_of_lanes(self, type: Type) -> Value:
+        """Allocate an array for the results of this type of all lanes; or begin a list of them, if
+        only a lane tells their shape.
+        """
         if not isinstance(type, (Scalar, Array)):
             raise UnsupportedError(f"lanes that each make {type}", current().line,
                                    "let each lane make numbers or arrays of known rank")
-        sizes = tuple(d if isinstance(d, int) else self.extent(d, name) for d in dims_of(type))
+        sizes = [d if isinstance(d, int) else self.known_extent(d) for d in dims_of(type)]
+        if any(size is None for size in sizes):
+            return emit(list_of)
         return empty(value((self.count, *sizes)), dtype=type.dtype)
 
     def extent(self, extent: Extent, name: str) -> Value:
+        """Emit the number that `extent` stands for; refuse one that is known only to each lane."""
+        found = self.known_extent(extent)
+        if found is None:
+            raise UnsupportedError(f"the shape of {name or 'a result'} is known only to each lane",
+                                   current().line, "let every lane make arrays of the shape of an "
+                                   "argument")
+        return found
+
+    def known_extent(self, extent: Extent) -> Value | None:
         """Emit the number that `extent` stands for, from a value that has it and is known before
-        the loop.
+        the loop; None if there is none.
         """
         if self.lanes.name is not None and extent == axis_extent(self.lanes.name):
             return self.count
@@ -501,13 +527,12 @@ class Batched:
                 return length(self.env[old],
                               axis=old.type.dims.index(extent) + (old in self.lanes.batched))
         if extent.offset:
-            return max_(self.extent(replace(extent, offset=0), name) + extent.offset, 0)
+            whole = self.known_extent(replace(extent, offset=0))
+            return None if whole is None else max_(whole + extent.offset, 0)
         if extent.symbol in self.lanes.sources:
             op, k, axis = self.lanes.sources[extent.symbol]
             return op.record.lengths(self.length, *op.inputs, **op.attrs)[k][axis]
-        raise UnsupportedError(f"the shape of {name or 'a result'} is known only to each lane",
-                               current().line, "let every lane make arrays of the shape of an "
-                               "argument")
+        return None
 
 
 # so that one function has one name in the text

@@ -9,7 +9,7 @@ import pytest
 
 import s2s
 from s2s import passes
-from s2s.errors import ShapeMismatchError, TypeMismatchError, UnsupportedError
+from s2s.errors import ShapeMismatchError, TypeMismatchError
 
 rng = np.random.default_rng(7)
 A, V, M = rng.normal(size=(5, 4)), rng.normal(size=(6, 4)), rng.normal(size=(6, 3, 4))
@@ -410,8 +410,12 @@ def test_compiled(f, in_axes, args):
 
 
 def test_lanes_of_different_lengths_are_refused():
-    with pytest.raises(UnsupportedError, match="known only to each lane"):
-        s2s.vmap(lambda v, k: v[:k], (0, 0))(V, np.array([1, 2, 3, 1, 2, 3]))
+    f = s2s.vmap(lambda v, k: 2 * v[:k], (0, 0))
+    agree(f(V, np.full(6, 3)), 2 * V[:, :3], 0)
+    with pytest.raises(ValueError, match="lanes of vmap make arrays of different shapes"):
+        f(V, np.array([1, 2, 3, 1, 2, 3]))
+    with pytest.raises(ValueError, match="vmap over no lanes, and only a lane tells the shape"):
+        f(V[:0], np.zeros(0, int))
 
 
 @pytest.mark.parametrize(
