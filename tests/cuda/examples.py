@@ -149,6 +149,13 @@ def powers(x, n):
 X, Y, POSITIVE = rng.normal(size=N), rng.normal(size=N), rng.uniform(0.5, 9.0, size=N)
 M = rng.normal(size=(5, 7))
 
+def unpacked(start, h, steps):
+    x, y = start  # of two numbers, or an error
+    for _ in range(steps):
+        x, y = x + h * y, y - h * np.sin(x)
+    return x
+
+
 # name -> (the function to compile, its arguments)
 EXAMPLES = {
     "fused elementwise gradient": (s2s.grad(fused, (0, 1)), (X, Y)),
@@ -188,5 +195,9 @@ EXAMPLES = {
         (M[:, :5] + 4.0 * np.eye(5), M[0, :5]),
     ),
     "powers, lane by lane": (s2s.vmap(s2s.grad(powers), (0, None)), (0.1 * X, 3)),
+    "steps, lane by lane": (
+        s2s.vmap(s2s.value_and_grad(unpacked), (0, None, None)),
+        (M[:, :2], 0.1, 3),
+    ),
     "single precision": (single, (POSITIVE.astype(np.float32),)),
 }

@@ -99,6 +99,12 @@ def test_threads_must_be_a_power_of_two():
         s2s.jit(newton, target="cuda", threads=3)(2.0, 1e-9)
 
 
+def test_errors_of_the_program_are_raised_before_its_kernels():
+    f, (starts, h, steps) = EXAMPLES["steps, lane by lane"]
+    with pytest.raises(ValueError, match="expected 2"):
+        s2s.jit(f, target="cuda", threads=2)(np.ones((4, 3)), h, steps)
+
+
 def test_what_kernels_cannot_say_is_computed_by_numpy():
     sorted_sum = s2s.jit(lambda x: np.cumsum(np.exp(x)) * 2.0, target="cuda", threads=8)
     agree(sorted_sum(X), np.cumsum(np.exp(X)) * 2.0, 1e-12)

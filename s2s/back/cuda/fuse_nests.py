@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from ...ir.graph import Function, Op, Value
 from ..loops.fuse import Fusion, Lengths, drop_unchanged
+from ..print.insert_copies import insert_copies
+from .interchange import interchange_loops
 from .nests import Roles
 
 
@@ -34,7 +36,10 @@ class KernelFusion(Fusion):
 
 
 def fuse_nests(function: Function) -> Function:
-    """Fuse the independent nests of `function`, a loop form, in place."""
+    """Fuse the independent nests of `function`, a loop form."""
+    function = insert_copies(function, results=True, augmented=False)
     drop_unchanged(function.block)
     KernelFusion(function).block(function.block, Lengths())
+    while interchange_loops(function):
+        KernelFusion(function).block(function.block, Lengths())
     return function

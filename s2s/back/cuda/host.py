@@ -11,6 +11,7 @@ take.
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import re
 import textwrap
@@ -33,9 +34,17 @@ from ...ir.graph import (
 from ...ir.reemit import emit_op
 from ...ir.types import INT, NONE, Array, Scalar, Tape, Type
 from ...ops.arrays.reshape import only
-from ...ops.core.control import at_least_zero, for_loop, if_, undefined, while_loop
+from ...ops.core.control import (
+    at_least_zero,
+    for_loop,
+    if_,
+    if_record,
+    undefined,
+    while_loop,
+)
 from ...ops.core.record import RECORDS, Record, constant, value
 from ...ops.core.shape import length
+from ...ops.program.effects import Made, raise_record
 from ..loopir.ops import contiguous, dtype_syntax
 from ..print.insert_copies import insert_copies
 from ..print.printer import Module, definition
@@ -63,8 +72,11 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
     Its entry takes arrays on the device and returns arrays on the device. `threads` is the number
     of threads in a block: a power of two.
     """
+    in_loops = {inner for op in walk(function.block) if op.blocks and op.record is not if_record
+                for block in op.blocks for inner in walk(block)}
     for op in walk(function.block):
-        if op.name == "raise" or op.record.outward:
+        if op.record is raise_record and (op in in_loops or not raises_builtin(op)) \
+                or op.record.outward:
             raise UnsupportedError(f"{op.name.split('_')[0]} in CUDA code", op.line,
                                    'compile for target="cpu", or leave it out')
         if hasattr(op.record.helper, "asks_for"):
@@ -96,6 +108,12 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
     lines = {number + 1: line for number, line in unparser.lines.items()}
     text = "\n".join(line.rstrip() for line in unparser.out) + "\n"
     return CudaModule(text, main.name, lines, kernels={k.name: signature(k) for k in host.kernels})
+
+
+def raises_builtin(op: Op) -> bool:
+    """Whether what `op` raises has a name in every module."""
+    thrown = op.attrs["thrown"]
+    return isinstance(thrown, Made) and thrown.kind in vars(builtins).values()
 
 
 def _header(used: set[str], threads: int) -> list[str]:

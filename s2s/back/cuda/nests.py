@@ -131,13 +131,14 @@ def is_perfect(body: Block, inner: Op) -> bool:
     return (sorted(inner.inputs[3:], key=id) == sorted(body.params[1:], key=id)
             and all(y is inner.outputs[inner.inputs[3:].index(param)]
                     for param, y in zip(body.params[1:], body.yields))
-            and all(is_little(op) or op.record is constant or is_read(op) for op in before)
+            and all(map(is_light, before))
             and set(body.params[1:]).isdisjoint(x for op in before for x in op.inputs))
 
 
-def is_read(op: Op) -> bool:
-    """Whether `op` reads one element."""
-    return (op.record.indices is not None and op.record.writes is None
+def is_light(op: Op) -> bool:
+    """Whether `op` reads one element, or is so little that other trips may do it again."""
+    return (is_little(op) or op.record is constant
+            or op.record.indices is not None and op.record.writes is None
             and isinstance(op.output.type, Scalar))
 
 
