@@ -51,6 +51,9 @@ thread_of_team = Record("thread of team", evaluate=None, infer=lambda: INT,
                         syntax=lambda: ast.parse("cuda.threadIdx.x", mode="eval").body)
 team_size = Record("team size", evaluate=None, infer=lambda: INT,
                    syntax=lambda: ast.parse("cuda.blockDim.x", mode="eval").body)
+team_number = Record("team number", evaluate=None, infer=lambda: INT,
+                     syntax=lambda: ast.parse("cuda.blockIdx.x * cuda.blockDim.y + "
+                                              "cuda.threadIdx.y", mode="eval").body)
 of_team = Record("of team", evaluate=None, pure=False, infer=lambda x, t, size, *, step: x.type,
                  syntax=lambda x, t, size, *, step: call(step, x, t, size))
 meeting = Record("meeting", evaluate=None, pure=False, infer=lambda: NONE,

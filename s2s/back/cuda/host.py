@@ -56,6 +56,7 @@ from .nests import Nest, Roles, nest_of
 from .thread_body import arrays_made, lengths_outside
 
 BLOCKS = 1024  # most blocks of a grid: threads then make several trips each
+PRIVATE = 1024  # most blocks of teams with arrays of their own
 CAPACITY = 64  # initial capacity of a tape: the host doubles it until all lanes fit
 
 
@@ -151,16 +152,28 @@ def blocks_of(n):
 '''
 
 TEAMS_OF = '''
-def teams_of(n, m):
+def teams_of(n, m, most=TEAMS):
     """The blocks, and the threads of a team and the teams in each, for n trips with m inside."""
     if n >= 2**32 - TEAMS * THREADS:
         raise ValueError("a CUDA kernel makes fewer than 2**32 trips")
     lanes = min(32, THREADS)
     if m < min(16, THREADS):
-        return max(1, min((n + THREADS - 1) // THREADS, BLOCKS)), (1, THREADS)
+        return max(1, min((n + THREADS - 1) // THREADS, BLOCKS, most)), (1, THREADS)
     while lanes < THREADS and 4 * lanes <= m:
         lanes *= 2
-    return max(1, min(n, TEAMS)), (lanes, 1)
+    return max(1, min(n, most)), (lanes, 1)
+'''
+
+TEAMS_IN = '''
+def teams_in(teams):
+    """How many teams are in these blocks."""
+    return teams[0] * teams[1][1]
+'''
+
+ADD_PARTS = '''
+def add_parts(x, parts):
+    """Add to x what each team has added to a row of parts: in the same order every time."""
+    cp.add(x, parts.sum(axis=0), out=x)
 '''
 
 NUMBER = '''
@@ -177,7 +190,7 @@ def to_numpy(x):
 
 # functions of the module that are there if they are called: by those below, too
 TEXTS = {"number": NUMBER, "to_numpy": TO_NUMPY, "blocks_of": BLOCKS_OF, "teams_of": TEAMS_OF,
-         "meet": MEET}
+         "teams_in": TEAMS_IN, "add_parts": ADD_PARTS, "meet": MEET}
 
 # ---------------------------------------------------------------------------------- ops of the host
 #
@@ -205,8 +218,12 @@ element = Record("element", evaluate=None, pure=False, infer=lambda x, *index, t
                                                                              ast.Load())))
 blocks_of = Record("blocks of", evaluate=None,
                    infer=lambda n: INT, syntax=lambda n: call("blocks_of", n))
-teams_of = Record("teams of", evaluate=None,
-                  infer=lambda n, m: INT, syntax=lambda n, m: call("teams_of", n, m))
+teams_of = Record("teams of", evaluate=None, infer=lambda n, m, *most: INT,
+                  syntax=lambda *args: call("teams_of", *args))
+teams_in = Record("teams in", evaluate=None, infer=lambda teams: INT,
+                  syntax=lambda teams: call("teams_in", teams))
+add_parts = Record("add parts", evaluate=None, pure=False, infer=lambda x, parts: NONE,
+                   syntax=lambda x, parts: call("add_parts", x, parts))
 blocks_in = Record("blocks in", evaluate=None, infer=lambda teams: INT,
                    syntax=lambda teams: ast.Subscript(teams, ast.Constant(0), ast.Load()))
 launch = Record("launch", evaluate=None, pure=False,
@@ -373,12 +390,19 @@ class Host:
             if not inits[k].name and inits[k].constant is MISSING:
                 inits[k].name = out.name
         inner = [trip_count(loop, self.env) for loop in kernel.shared]
-        grid = emit(teams_of, trips, self.largest(inner)) if inner else emit(blocks_of, trips)
+        most = [value(PRIVATE)] if kernel.private else []
+        grid = (emit(teams_of, trips, self.largest(inner), *most) if inner
+                else emit(blocks_of, trips))
         blocks = emit(blocks_in, grid) if inner else grid
         reads = [self.env.get(x, x) for x in kernel.reads]
 
         def run(capacity: Value | None, arrays: dict) -> tuple[list[Value], Value | None]:
             given = {key: v for key, v in arrays.items() if key in kernel.writes}
+            for k in kernel.private:
+                given[k] = self.allocate(
+                    [emit(teams_in, grid), *(length(arrays[k], axis=axis)
+                                             for axis in range(arrays[k].type.rank))],
+                    kernel.writes[k], zero=True)
             extra = [] if capacity is None else [capacity]
             needed = None
             for key, v in kernel.writes.items():
@@ -393,6 +417,8 @@ class Host:
                      for k, (_, dtype) in kernel.parts.items()]
             emit(launch, grid, trips, *reads, *extra, *(given[key] for key in kernel.writes),
                  *parts, kernel=kernel.name, kind="teams" if inner else "threads")
+            for k in kernel.private:
+                emit(add_parts, arrays[k], given[k])
             return parts, needed
 
         if kernel.tapes:

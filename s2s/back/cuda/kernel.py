@@ -21,22 +21,31 @@ from dataclasses import dataclass, field
 
 from ...analysis.alias import Memory
 from ...analysis.dependence import Trip
-from ...ir.builder import Builder, add_op
+from ...ir.builder import Builder, add_op, emit
 from ...ir.graph import Block, Function, Op, Value, free_values, walk
 from ...ir.types import INT, Array, Extent, Type
 from ...ops.core.control import for_loop
 from ...ops.core.record import RECORDS, Record, value
 from ..print.printer import definition
 from .block_reductions import STEPS, identity_value, reduction_by
-from .device_ops import given, index_quotient, index_remainder, signed, unsigned
+from .device_ops import (
+    given,
+    index_quotient,
+    index_remainder,
+    lane_row,
+    signed,
+    team_number,
+    unsigned,
+)
 from .grid_stride import append_array_arguments, spread_over_threads
-from .nests import Nest, Roles, team_loops
+from .nests import Nest, Roles, private_arrays, team_loops
 from .thread_body import Body, Team, arrays_made, is_argument, item_of, known, lengths_outside
 
 # names used by the kernels' module: host.py, grid_stride.py
 CUDA_NAMES = frozenset({"cuda", "float32", "float64", "int64", "uint32", "THREADS", "BLOCKS",
                         "blocks_of", "teams_of", "number", "to_numpy", "cp", "config", "given",
-                        "meet", *(f"{reduction_by(step)[0]}_of" for step in STEPS)})
+                        "teams_in", "add_parts", "meet",
+                        *(f"{reduction_by(step)[0]}_of" for step in STEPS)})
 THREADS = 128  # threads in a block; sums are added up in a tree, so a power of two
 
 
@@ -51,6 +60,7 @@ class Kernel:
     writes: dict[str, Value] = field(default_factory=dict)  # by key: the arrays it writes, in order
     tapes: list[Type] = field(default_factory=list)
     shared: list[Op] = field(default_factory=list)  # loops that the threads of a team share
+    private: list[int] = field(default_factory=list)  # carries of which each team has an array
     # by carry: the op that combines what blocks make of it, and its dtype
     parts: dict[int, tuple[Record, str]] = field(default_factory=dict)
     steps: set[tuple[Record, str]] = field(default_factory=set)  # what threads combine numbers by
@@ -97,14 +107,24 @@ def parallel_kernel(nest: Nest, name: str, roles: Roles, memory: Memory) -> Kern
             kernel.shared = team_loops(nest.body, roles, set(read))
         if kernel.shared:
             work.team = Team({loop: roles.of(loop) for loop in kernel.shared}, memory)
+            team = emit(team_number)
+            team.name = "team"
+            kernel.private = private_arrays(nest, kernel.shared, roles)
         starts = [work.columns[tape] for tape in tapes]
         for k, (role, param) in enumerate(zip(nest.roles, body.params[1:])):
+            label = param.name or "out"
             if isinstance(role, Record):
                 starts.append(identity_value(role, param.type.dtype))
+            elif k in kernel.private:
+                type = Array(param.type.dtype, (Extent("teams"), *param.type.dims))
+                starts.append(_given(kernel, k, type, f"{label}_parts"))
             else:
-                starts.append(_given(kernel, k, param.type, param.name or "out"))
-            if role == "gather":
-                work.gather_into(Trip(body), param)
+                starts.append(_given(kernel, k, param.type, label))
+                if role == "gather":
+                    work.gather_into(Trip(body), param)
+        for k in kernel.private:  # all arrays have names of their own now
+            row = starts[len(tapes) + k] = emit(lane_row, starts[len(tapes) + k], team)
+            row.name = body.params[1 + k].name
         trips = [unsigned(trip_count(loop, env)) for loop in nest.loops[1:]]
         carried = nest.carried
 

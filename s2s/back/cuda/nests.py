@@ -114,13 +114,29 @@ def nest_of(loop: Op, roles: Roles) -> Nest | None:
                 x in inside and x.constant is MISSING for x in inner.inputs[:3]):
             return nest
         both = [more[inner.inputs[3:].index(body.params[1 + k])] for k in nest.carried]
-        joined = ["gather" if "gather" in (a, b) else a if a == b else None
+        # what only the outer trips share, teams of threads add to rows of their own
+        joined = [a if a == b else "gather" if (a, b) == ("own", "gather") else None
                   for a, b in zip(nest.roles, both)]
         if None in joined:
             return nest
         nest.before += body.ops[:-1]
         nest.loops.append(inner)
         nest.roles = joined
+
+
+def private_arrays(nest: Nest, shared: list[Op], roles: Roles) -> list[int]:
+    """The carries that trips add to, of which each team may have an array of its own: in the loops
+    that it shares each thread has its own elements.
+    """
+    trip, found = Trip(nest.body), []
+    for k, role in enumerate(nest.roles):
+        param = nest.body.params[1 + nest.carried[k]]
+        versions = set(trip.versions(param))
+        if role == "gather" and all(
+                how == "own" for loop in shared for x, how in zip(loop.inputs[3:], roles.of(loop))
+                if x in versions):
+            found.append(k)
+    return found
 
 
 def is_perfect(body: Block, inner: Op) -> bool:
