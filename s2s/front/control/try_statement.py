@@ -13,6 +13,7 @@ from ...ir.graph import OPERATORS
 from ...ops.core.record import value
 from ...ops.program.effects import is_exception
 from ..domain.frame import CODE, EXIT, RAISED, RETURNED, STOP, UNBOUND, ExceptionObject, Frame
+from ..syntax.desugar import is_leaving
 from ..syntax.liveness import inside, names_in, read_names
 from ..values.exceptions import FLAGS, Try, forget, held_names, is_caught, note, throw, thrown_by
 from ..values.maybe_unbound import note_bound
@@ -176,7 +177,7 @@ def _throw_again(frame: Frame, caught: dict[int, ExceptionObject], code, stmt: g
 
 def _run_finally(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
     """Run everything but the `finally`; then the `finally`, with the pending exit put aside."""
-    tried = Try((BaseException,) if _matters(stmt.finalbody) else ())
+    tried = Try(_seen_by(frame, stmt.finalbody))
     live = frame.liveness.tries[id(stmt)].union(*frame.kept[-1:])
 
     def rest() -> None:
@@ -185,7 +186,10 @@ def _run_finally(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
         else:
             frame.session.execute(frame, stmt.body, live, False)
 
-    _run_inside(frame, tried, rest)
+    if tried.kinds or frame.session.tries:
+        _run_inside(frame, tried, rest)
+    else:
+        rest()
     after = frame.liveness.after[id(stmt)].union(*frame.kept[-1:])
     flags = {name: frame.env.get(name, UNBOUND) for name in (*FLAGS, *held_names(frame))}
     clear_flags(frame)
@@ -217,10 +221,16 @@ def _run_finally(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
     _raise_pending(frame, list(tried.codes), stmt, after)
 
 
-def _matters(body: list) -> bool:
-    """Whether a `finally` has an effect that is visible while an exception propagates."""
-    return any(isinstance(node, (gast.Return, gast.Break, gast.Continue, gast.Raise, gast.Call))
-               for stmt in body for node in inside(stmt))
+def _seen_by(frame: Frame, body: list) -> tuple[type, ...]:
+    """The exceptions of which a `finally` has an effect, as they propagate, that something sees: of
+    the end of a `with`, nothing does if they leave the program.
+    """
+    if is_leaving(body):
+        return tuple(dict.fromkeys(kind for tried in frame.session.tries for kind in tried.kinds))
+    has_effect = any(
+        isinstance(node, (gast.Return, gast.Break, gast.Continue, gast.Raise, gast.Call))
+        for stmt in body for node in inside(stmt))
+    return (BaseException,) if has_effect else ()
 
 
 def _raise_pending(frame: Frame, codes: list[int], stmt: gast.AST, after: frozenset) -> None:

@@ -130,6 +130,8 @@ class Session:
     listed: Callable  # (frame, binding) -> the list of its members
     block: Block  # of the function that is built
     call: Callable  # (frame, function, args, keywords, node) -> binding
+    # the same of a definition that is a part of the function's
+    part: Callable  # (frame, function, part, args, keywords, node) -> binding
     default: Callable  # (frame, default of a parameter, its name) -> binding
     attribute: Callable  # (frame, binding, name, node) -> binding
     demand: Callable  # (frame, Maybe) -> its value
@@ -815,4 +817,6 @@ def has_data(content) -> bool:
                                   hasattr(content, name)
                                   for name in ("__wrapped__", "py_func", "function_for"))):
         return False  # a function, or a proxy of one
-    return hasattr(content, "__dict__") and kind.__module__ not in ("builtins", "numpy")
+    has_attributes = hasattr(content, "__dict__") or any(
+        "__slots__" in vars(cls) for cls in kind.__mro__)
+    return has_attributes and kind.__module__ not in ("builtins", "numpy")

@@ -82,9 +82,11 @@ from ..domain.result_aliases import rebind
 from ..syntax.captures import Fixed, Global, Item, Member, is_data
 from ..syntax.dependencies import collect_dependencies, note_dependency
 from ..syntax.find_source import definition_of, lambda_body
+from ..syntax.liveness import parameter_names
 from ..values.activation import run
 from ..values.captured_dicts import note_asked
 from ..values.captured_writes import written_by_callee
+from ..values.context_managers import GeneratorManager, generator_of
 from ..values.dicts import dict_method
 from ..values.exceptions import guard
 from ..values.lists import apply_list_method, is_list, new_list, put_in_order
@@ -179,6 +181,8 @@ def _apply_wrapper(frame: Frame, function, args: list, keywords: dict, node: gas
             return apply(frame, inner, args, keywords, node)
         case "elements", inner:
             return _apply_vectorized(frame, [inner], {}, args, keywords, node)
+    if (generator := generator_of(function)) is not None:
+        return GeneratorManager(generator, args, keywords)
     if (drawn := _drawn_from(function)) is not None:
         rng, name = drawn
         return apply_generator_method(frame, frame.outside(rng(), rng, "np_random"), name, args,
@@ -977,6 +981,28 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
     if is_generator(definition.node):
         return run_generator(frame, node, definition.node, list(bindings.values()), activation)
     return activation(definition.node, {})
+
+
+def run_part(frame: Frame, function, part: gast.FunctionDef, args: list, keywords: dict,
+             node: gast.AST):
+    """Inline `part`, which stands for a part of the body of a function of the user's."""
+    if isinstance(function, Local):
+        own, outer, signature = function.node, function.frame, local_signature(function)
+        inner = Frame(part, part.body, outer.source, frame.session, outer.globals, outer.closure,
+                      outer, frame, place=outer.place, meaning=outer.meaning,
+                      foreign=outer.foreign)
+    else:
+        definition, signature = definition_of(function), signature_of(function)
+        own, cells = definition.node, function.__closure__ or ()
+        inner = Frame(part, part.body, definition.source, frame.session, function.__globals__,
+                      dict(zip(function.__code__.co_freevars, cells)), caller=frame)
+    bindings = (bound_arguments(frame, signature, own.name, args, keywords, node)
+                if part.args is own.args else dict(zip(parameter_names(part), args)))
+    borrowed = borrow(inner, node) if isinstance(function, Local) else ()
+    result = run(inner, bindings, node)
+    for name in borrowed:
+        frame.env[name] = inner.env[name]
+    return result
 
 
 def outside_definition(plain: types.FunctionType) -> Definition:

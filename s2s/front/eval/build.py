@@ -45,7 +45,7 @@ from ..values.captured_writes import bind_state, mark_carried, store_arrays
 from ..values.dicts import RuntimeKeys
 from ..values.unwrap import demand
 from . import composites, sequence_calls, tree_calls  # noqa: F401
-from .apply import apply, bound_arguments, default_binding, outside_definition
+from .apply import apply, bound_arguments, default_binding, outside_definition, run_part
 from .attributes import attribute
 from .call_graph import may_call_itself
 from .comprehensions import comprehension
@@ -166,7 +166,8 @@ def _run(
     note_dependency(rules_given, rules_given())
     block = Block()
     session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list]
-                      (frame, None, source), block, apply, default_binding, attribute, demand,
+                      (frame, None, source), block, apply, run_part,
+                      default_binding, attribute, demand,
                       keyed=keyed, outside=Outside(tracked), flags=flags, one_of=one_of,
                       holding=holding, tables=tables)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))

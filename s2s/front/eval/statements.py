@@ -203,8 +203,7 @@ def _define(frame: Frame, stmt: gast.FunctionDef) -> None:
 
 
 def _with(frame: Frame, stmt: gast.With) -> None:
-    for item in stmt.items:
-        enter(frame, item, evaluate, assign)
+    enter(frame, stmt, evaluate, assign)
 
 
 def _annotated(frame: Frame, stmt: gast.AnnAssign, binding):

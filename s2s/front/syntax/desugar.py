@@ -1,8 +1,16 @@
 """Desugar `match` and `with`, before anything else looks at the function.
 
 `match` becomes a chain of `if`s on its subject: a pattern is a test, and captures are assigned
-where the test holds.  `with suppress(E)` becomes `try: ... except E: pass`; any other `with`, which
-must not change results, becomes an empty `with`, which checks the manager, and its own statements.
+where the test holds.  `with suppress(E)` becomes `try: ... except E: pass`; `with np.errstate()`,
+which must not change results, an empty `with`, which checks the manager, and its own statements.
+Any other becomes an empty `with`, which enters the manager, and a `try` that leaves it:
+
+    with M as x:                           with M as x, None as <with 0>: pass
+        y = g(x)                           try:
+                                               y = g(x)
+                                           finally:
+                                               leave(<with 0>)
+
 Later passes see no `match`, and no `with` but such empty ones.
 """
 
@@ -14,8 +22,11 @@ from collections.abc import Callable, Iterator
 import gast
 
 from ...library.match_markers import has_key, is_mapping, is_sequence, member, others_of
+from ...library.with_markers import leave
 
 SUBJECT = "match {}"  # not an identifier
+MANAGER = "<with {}>"
+WITHOUT_EFFECT = ("errstate", "nullcontext", "catch_warnings")
 
 
 def desugar(definition: gast.AST) -> gast.AST:
@@ -32,12 +43,21 @@ class _Plain(gast.NodeTransformer):
         self.generic_visit(node)
         body = node.body
         for item in reversed(node.items):
-            if _is_suppress(item.context_expr):
+            if _is_named(item.context_expr, ("suppress",)):
                 handler = gast.ExceptHandler(item.context_expr, None, [gast.Pass()])
                 body = [copy_position(gast.Try(body, [handler], [], []), node)]
-            else:
+            elif _is_named(item.context_expr, WITHOUT_EFFECT):
                 body = [copy_position(gast.With([item], [], None), node), *body]
+            else:
+                body = [copy_position(each, node) for each in self._entered(item, body)]
         return body
+
+    def _entered(self, item: gast.withitem, body: list) -> list:
+        """The statements of `with item: body`."""
+        name = MANAGER.format(next(self.count))
+        kept = gast.withitem(gast.Constant(None, None), _store(name))
+        left = gast.Expr(_ask(leave, gast.Name(name, gast.Load(), None, None)))
+        return [gast.With([item, kept], [], None), gast.Try(body, [], [], [left])]
 
     def visit_Match(self, node: gast.Match) -> list:
         self.generic_visit(node)
@@ -69,12 +89,20 @@ class _Plain(gast.NodeTransformer):
         return [assign, *orelse]
 
 
-def _is_suppress(manager: gast.AST) -> bool:
-    """Whether a manager looks like contextlib.suppress(...); that it is is checked when its classes
-    are evaluated.
+def _is_named(manager: gast.AST, names: tuple) -> bool:
+    """Whether a manager looks like a call of one of these functions of a library; that it is is
+    checked when it is evaluated.
     """
     name = getattr(manager, "func", None)
-    return getattr(name, "attr", getattr(name, "id", "")) == "suppress"
+    return getattr(name, "attr", getattr(name, "id", "")) in names
+
+
+def is_leaving(statements: list) -> bool:
+    """Whether this is the `finally` of a `with`."""
+    match statements:
+        case [gast.Expr(value=gast.Call(func=gast.Constant(value=function)))]:
+            return function is leave
+    return False
 
 
 def _all(tests: list) -> gast.AST:
