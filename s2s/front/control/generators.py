@@ -13,7 +13,8 @@ neither side observes the other meanwhile: the function writes into nothing that
 into what it yields; what it reads is not written into before the last item has been used
 (iterators.py); and it neither prints nor raises nor runs for ever.  Anything else is refused, but
 where Python itself consumes the generator to its end before anything else happens, as in
-`sum(rows(w, n))`.
+`sum(rows(w, n))`.  One that ends in a loop which nothing leaves is a cursor
+(generator_cursors.py).
 
 Considered: running the loop's body in the place of each `yield`.  That is Python's order for every
 program, but only for a `for` over the generator itself, not for zip, enumerate, next or list; and a
@@ -24,20 +25,40 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from inspect import CO_GENERATOR
 from weakref import WeakKeyDictionary
 
 import gast
 
-from ...ir.builder import current
+from ...ir.builder import Builder, at, current
+from ...ir.graph import Block
 from ...ops.program.effects import has_effects
 from ..domain.frame import Frame
 from ..domain.functions import Intrinsic
 from ..domain.heap import Container
 from ..syntax.desugar import copy_position
-from ..syntax.liveness import inside
+from ..syntax.liveness import inside, may_stop
 from ..values.iterator_invalidation import was_written
-from .iterators import once
+from .generator_cursors import (
+    ITER,
+    NEXT,
+    cursor_over,
+    in_turns,
+    is_endless_generator,
+    make_cursor,
+)
+from .iterators import ALL, OneShotIterator, iterator_of, next_of, once
+
+
+class EndlessLoop(Exception):
+    """Signal that a generator runs over what has no end; `error` says so."""
+
+    def __init__(self, error: Exception):
+        super().__init__(str(error))
+        self.error = error
+
 
 TOTAL, YIELDED = "<total>", "<yielded>"
 CONSUMERS = (list, tuple, set, frozenset, sum, max, min)
@@ -65,6 +86,8 @@ def run_generator(frame: Frame, node: gast.AST, definition: gast.FunctionDef, re
     """
     what, is_alone = f"{definition.name}()", node is frame.session.consumed
     _check(frame, node, definition, is_alone)
+    if is_endless_generator(definition):
+        return _endless(frame, node, definition, reads, run)
     yielded: set = set()
 
     def note(frame: Frame, node, item):
@@ -72,21 +95,22 @@ def run_generator(frame: Frame, node: gast.AST, definition: gast.FunctionDef, re
             yielded.update((cell,) if isinstance(cell, Container) else cell.roots)
         return item
 
-    before, outer = dict(frame.heap.contents), frame.heap.written
+    outer, before = frame.heap.written, (frame.snapshot(), frame.live, frame.pending)
     frame.heap.written = written = set()
-    names, block = list(_names(frame)), current().block
-    there = set(block.ops)
+    block = Block()
     try:
-        total = run(_listing(definition), {YIELDED: Intrinsic(note)})
+        with _quietly(frame, node, block, is_alone):
+            total = run(_listing(definition), {YIELDED: Intrinsic(note)})
+    except EndlessLoop as loop:
+        frame.restore(before[0])
+        frame.live, frame.pending = before[1:]
+        if (turned := in_turns(definition)) is None:
+            raise loop.error from None
+        return _endless(frame, node, turned, reads, run)
     finally:
         frame.heap.written = outer
         if outer is not None:
             outer |= written
-    if not is_alone and (any(at.env.get(name) is not binding for at, name, binding in names)
-                         or was_written(frame, before)):
-        raise frame.refuse("a generator that writes into what was there before it", node, REMEDY)
-    if not is_alone and any(has_effects(op) for op in block.ops if op not in there):
-        raise frame.refuse("a generator that draws, prints or raises", node, REMEDY)
     if written & {
             own
             for root in yielded
@@ -95,6 +119,36 @@ def run_generator(frame: Frame, node: gast.AST, definition: gast.FunctionDef, re
     }:
         raise frame.refuse("a generator that writes into what it yields", node, "yield a copy")
     return once(frame, total, what, [total, *reads])
+
+
+def _endless(frame: Frame, node: gast.AST, definition: gast.FunctionDef, reads: list,
+             run: Callable) -> OneShotIterator:
+    """The iterator over a generator that never ends, which runs in turns with its consumer."""
+    helpers = {
+        ITER: Intrinsic(iterator_of),
+        NEXT: Intrinsic(lambda frame, node, source: next_of(frame, node, source, ALL, None))
+    }
+    with _quietly(frame, node, Block(), False):
+        cursor = make_cursor(frame, node, definition, reads,
+                             lambda made, names: run(made, {**helpers, **names}))
+    made = once(frame, cursor_over(frame, cursor, node), f"{definition.name}()", [])
+    return replace(made, cursor=cursor)
+
+
+@contextmanager
+def _quietly(frame: Frame, node: gast.AST, block: Block, is_alone: bool) -> Iterator:
+    """A context in which a generator is run, in a block of its own; refuses one that does something
+    that shows, unless it `is_alone`.
+    """
+    before, names = dict(frame.heap.contents), list(_names(frame))
+    with Builder(block), at(current().line):
+        yield
+    current().block.ops.extend(block.ops)
+    if not is_alone and (any(at.env.get(name) is not binding for at, name, binding in names)
+                         or was_written(frame, before)):
+        raise frame.refuse("a generator that writes into what was there before it", node, REMEDY)
+    if not is_alone and any(map(has_effects, block.ops)):
+        raise frame.refuse("a generator that draws, prints or raises", node, REMEDY)
 
 
 def _names(frame: Frame) -> Iterator[tuple]:
@@ -128,12 +182,15 @@ def _check(frame: Frame, node: gast.AST, definition: gast.FunctionDef, is_alone:
     if frame.session.tries:
         raise frame.refuse("a call of a generator inside a `try`", node,
                            "make a list of it before: list(...)")
+    if is_endless_generator(definition):
+        return
     for statement in definition.body:
         for x in inside(statement):
             match x:
                 case gast.Raise() | gast.Assert() | gast.Try() if not is_alone:
                     raise frame.refuse("a generator that may raise", node, REMEDY)
-                case gast.While(test=gast.Constant()):
+                case gast.While(test=gast.Constant(), body=body) if not (
+                        is_alone and may_stop(body)):
                     raise frame.refuse("a generator that may go on for ever", node,
                                        "write the loop where its values are used")
                 case gast.Return(value=value) if value is not None:

@@ -26,6 +26,8 @@ from ..values.objects import method_of
 from ..values.subscript import take
 from .member_tables import table_of
 
+ENDLESS = 2 ** 62  # the trip count of an endless loop
+
 
 @dataclass
 class Iterable:
@@ -41,6 +43,10 @@ class Iterable:
     plan: Plan | None = None  # the checkpointing plan for the reverse sweep
     # of one of known trips: () -> the same with an index of the run, or None if there is none
     tabulate: Callable | None = None
+
+    @property
+    def is_endless(self) -> bool:
+        return self.trips is None and self.bounds[1] is ENDLESS
 
     def index_name(self, frame: Frame) -> str:
         used = {*frame.locals, *frame.env}

@@ -23,6 +23,7 @@ from ..domain.heap import Container
 from ..values.dicts import store
 from ..values.exceptions import is_caught
 from ..values.iterator_invalidation import State, Watch, was_written
+from .generator_cursors import Cursor
 from .iterables import Iterable, iterable, normalised_range
 from .join import branch
 
@@ -41,6 +42,7 @@ class OneShotIterator(FunctionValue):
     # evaluated eagerly at its creation, though Python evaluates it lazily
     was_early: bool = False
     is_early: bool = False  # evaluated before a loop over it begins
+    cursor: Cursor | None = None  # of a generator that never ends, which knows where it is
 
     def held(self) -> Iterator:
         yield self.state
@@ -51,6 +53,9 @@ class OneShotIterator(FunctionValue):
         """The remaining items, for a consumer."""
         self.check(frame)
         taken = _unused(frame, self)
+        if self.cursor is not None:
+            self.cursor.require_unspent(frame)
+            return self.content
         store(frame, self.state, {TAKEN: taken, USED: True})
         if taken == 0:
             return self.content
@@ -130,13 +135,17 @@ def next_of(frame: Frame, node: gast.AST, source, default, require_item: Callabl
     if not isinstance(source, OneShotIterator):
         raise TypeMismatchError("next() of what is no iterator", frame.line(node),
                                 "make one: it = iter(...)")
+    if source.cursor is not None:
+        source.cursor.require_unspent(frame)
+        return source.cursor.next(frame, node)
     if is_caught(frame, StopIteration):
         raise frame.refuse("next() where StopIteration is caught", node,
                            "give next() a second argument, and test for it")
     source.check(frame)
     taken = _unused(frame, source)
     if isinstance(source.content, Generator) and taken == 0:
-        store(frame, source.state, {TAKEN: 0, USED: True})
+        store(frame, source.state, {TAKEN: 0, USED: not any(
+            isinstance(x, Cursor) for x in source.content.held())})
         return source.content.fold("first" if default is ALL else "first or",
                                    None if default is ALL else default)
     items = normalised_range(frame, iterable(frame, source.content, node), node)
@@ -145,7 +154,7 @@ def next_of(frame: Frame, node: gast.AST, source, default, require_item: Callabl
         if items.trips is not None and isinstance(taken, int) and taken >= items.trips:
             raise TypeMismatchError("next() of an iterator that has nothing left", frame.line(node),
                                     "give it a second argument")
-        if items.trips is None or not isinstance(taken, int):
+        if not items.is_endless and (items.trips is None or not isinstance(taken, int)):
             require_item(taken, items.trips if items.trips is not None else items.bounds[1])
         return items.get(taken)
     if items.trips is not None and isinstance(taken, int):

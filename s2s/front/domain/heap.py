@@ -194,6 +194,10 @@ class Variables:
     """
 
 
+class Progress(Variables):
+    """The class of the objects that hold where a generator is: nobody else reads them."""
+
+
 class Unsure:
     """Stands for an attribute of an object that some paths have made, and others have not.
 
@@ -216,7 +220,11 @@ def require_sure(container: Container) -> None:
 
 def unsure_attribute(name: str, container: Container) -> UnsupportedError:
     """The error for an attribute, or a variable, that may not be there."""
-    if container.cls is Variables:
+    if issubclass(container.cls, Progress):
+        return UnsupportedError(
+            f"a generator that reads {name} after a `yield`, and had not set it before the loop "
+            "that asks it", current().line, f"set it before its own loop: {name} = ...")
+    if issubclass(container.cls, Variables):
         return UnsupportedError(
             f"the variable {name}, which an inner function writes, is bound by a branch, or by a "
             "loop that may have no trips",

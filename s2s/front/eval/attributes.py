@@ -16,7 +16,9 @@ from ...ops.core.record import (
     METHODS,
     MemberTuple,
 )
+from ..control.generator_cursors import ITS_METHODS
 from ..control.introspection import type_of
+from ..control.iterators import OneShotIterator
 from ..control.join import with_either
 from ..domain.frame import ExceptionObject, Frame, Object, Text
 from ..domain.functions import (
@@ -57,6 +59,8 @@ STATIC_MODULES = ("numpy", "math", "scipy", "builtins", "cmath")
 
 def _of_members(frame: Frame, base, name: str, node: gast.AST):
     """The member of a tuple to which NumPy gives this name."""
+    if isinstance(base, OneShotIterator) and base.cursor is not None and name in ITS_METHODS:
+        return Intrinsic(lambda frame, node, *args: base.cursor.asked(frame, node, name, *args))
     if isinstance(base, MemberTuple) and name in base.names:
         return base[base.names.index(name)]
     kind = tuple if isinstance(base, MemberTuple) else type(base)

@@ -338,7 +338,8 @@ def _call(frame: Frame, node: gast.Call):
             found = _entry_outside(frame, base, node)
             if found is not NOTHING:
                 return found
-        if not is_outside(base) or write_method(base, node.func.attr) is None:
+        if (not is_outside(base) or write_method(base, node.func.attr) is None) and not isinstance(
+                base, OneShotIterator):
             base = frame.contents_of(base)
         if isinstance(base, (Value, Cell, tuple, list, Container, str)) and class_of(base) is None:
             method = node.func.attr

@@ -18,6 +18,7 @@ from ...ops.core.control import for_loop, while_loop
 from ...ops.core.record import value
 from ...ops.core.shape import extent_of
 from ...ops.program.checkpoint import Plan
+from ..control.generators import TOTAL, EndlessLoop
 from ..control.iterables import Iterable, iterable
 from ..control.iterators import OneShotIterator
 from ..control.join import branch, clear_flags, unless_left
@@ -87,6 +88,10 @@ def run_for(frame: Frame, node: gast.For) -> None:
     """`for target in iterable: body`."""
     binding = evaluate(frame, node.iter)
     source = iterable(frame, binding, node.iter)
+    if source.is_endless and TOTAL in frame.env and not may_stop(
+            node.body):
+        raise EndlessLoop(frame.refuse("a generator that may go on for ever", node.iter,
+                                       "write the loop where its values are used"))
     watch = (binding.watch.again(frame)
              if isinstance(binding, OneShotIterator) and binding.is_early else None)
     frame.env[_holder(node)] = source.held

@@ -27,7 +27,8 @@ from ...ops.core.shape import length
 from ...ops.math.python_sum import compensated_sum, is_compensated
 from ...ops.program.list_queries import list_order
 from ...ops.program.list_sums import exact_sum
-from ..control.iterables import Iterable, iterable, normalised_range, zip_
+from ..control.generator_cursors import cursors_of
+from ..control.iterables import ENDLESS, Iterable, iterable, normalised_range, zip_
 from ..control.iterators import ALL, gives_iterator, iterator_of, next_of
 from ..domain.frame import Frame
 from ..domain.functions import Generator
@@ -53,7 +54,6 @@ from .apply import apply, in_place, operate
 from .operators import binary, compare, negation, truth, unary
 from .python_builtins import BUILTINS, refused
 
-ENDLESS = 2 ** 62  # trip count of an endless loop
 UNGIVEN = object()
 MOST_KNOWN = 256  # most members evaluated at compile time
 
@@ -75,6 +75,9 @@ def as_sequence(frame: Frame, node, source=()):
         return as_sequence(frame, node, iterable(frame, source, node))
     if not isinstance(source, Iterable):
         return source
+    if source.is_endless:
+        raise frame.refuse("a list of what has no end", node,
+                           "take some of it: itertools.islice(..., n), or zip(range(n), ...)")
     if source.trips is not None:
         return new_list(frame, [source.get(k) for k in range(source.trips)])
     indices = known_range(source.bounds)
@@ -311,9 +314,13 @@ def _zip(frame: Frame, node, *sources, strict=False):
         return _zip_known(frame, sources, min(s.trips for s in known))
     if known and any(s.trips is None for s in sources):
         sources = [_at_run_time(frame, s) for s in sources]
-    endless = [s for s in sources if _is_endless(s)]
+    endless = [s for s in sources if s.is_endless]
     if endless and len(endless) < len(sources):
-        rest = [s for s in sources if not _is_endless(s)]
+        rest = [s for s in sources if not s.is_endless]
+        for s in endless:
+            if any(other in rest for other in sources[sources.index(s):]):
+                for cursor in cursors_of(s):
+                    cursor.spend(frame)  # Python takes one more item than it returns
         shortest = zip_(frame, rest, _smaller, node)
         return Iterable(lambda k: tuple(s.get(k) for s in sources), shortest.bounds, shortest.trips,
                         tuple(h for s in sources for h in s.held), extent=shortest.extent)
@@ -347,7 +354,7 @@ def _zip_known(frame: Frame, sources: list[Iterable], trips: int) -> Iterable:
     """zip(names, xs) of texts, functions or objects: unrolled over the names, for which xs must be
     long enough.
     """
-    lengths = [value(s.bounds[1]) for s in sources if s.trips is None and not _is_endless(s)]
+    lengths = [value(s.bounds[1]) for s in sources if s.trips is None and not s.is_endless]
     trips = min([trips, *(n.constant for n in lengths if n.constant is not MISSING)])
     for n in lengths:
         require_length(frame, n, trips, or_more=True)
@@ -357,10 +364,6 @@ def _zip_known(frame: Frame, sources: list[Iterable], trips: int) -> Iterable:
 
 def _smaller(a, b):
     return FUNCTIONS[min](value(a), value(b))
-
-
-def _is_endless(source: Iterable) -> bool:
-    return source.trips is None and source.bounds[1] is ENDLESS
 
 
 def _at_run_time(frame: Frame, source: Iterable) -> Iterable:
@@ -393,8 +396,28 @@ def _count(frame: Frame, node, start=0, step=1):
         (0, ENDLESS, 1))
 
 
+def _refuse_cursor(frame: Frame, node, source: Iterable) -> None:
+    """Refuse a generator that never ends, which gives each item once, in order."""
+    if cursors_of(source):
+        raise frame.refuse("leaving out, or taking twice, what a generator yields", node,
+                           "call next() on it in a loop")
+
+
+def _refuse_endless(function: Callable) -> Callable:
+    """The function, which makes a list of the last of its arguments, with endless ones refused."""
+
+    @functools.wraps(function)
+    def refusing(frame: Frame, node, *args, **keywords):
+        if isinstance(args[-1], Iterable) and args[-1].is_endless:
+            as_sequence(frame, node, args[-1])
+        return function(frame, node, *args, **keywords)
+
+    return refusing
+
+
 def _pairwise(frame: Frame, node, source):
     source = _counted(frame, node, source)
+    _refuse_cursor(frame, node, source)
     if source.trips is not None:
         return Iterable(lambda k: (source.get(k), source.get(k + 1)),
                         trips=max(source.trips - 1, 0), held=source.held)
@@ -407,11 +430,13 @@ def _islice(frame: Frame, node, source, *bounds):
     source = _counted(frame, node, source)
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     start, step = (frame.static(b, "a bound of islice", node) for b in (start or 0, step or 1))
+    if (start, step) != (0, 1):
+        _refuse_cursor(frame, node, source)
     if source.trips is not None:
         places = range(source.trips)[start:stop if stop is
                                      None else frame.static(stop, "a bound of islice", node):step]
         return Iterable(lambda k: source.get(places[k]), trips=len(places), held=source.held)
-    stop = source.bounds[1] if stop is None else stop if _is_endless(source) else _smaller(
+    stop = source.bounds[1] if stop is None else stop if source.is_endless else _smaller(
         frame.value(stop), source.bounds[1])
     if step != 1:
         count = FUNCTIONS[operator.floordiv](frame.value(stop) - start + (step - 1), value(step))
@@ -672,7 +697,7 @@ BUILTINS.update({
     max: _extreme(max, operator.gt),
     min: _extreme(min, operator.lt),
     map: _map,
-    filter: _filter,
+    filter: _refuse_endless(_filter),
     zip: _zip,
     functools.reduce: _reduce,
     itertools.starmap: _starmap,
@@ -693,12 +718,12 @@ BUILTINS.update({
     itertools.combinations_with_replacement: _choices(itertools.combinations_with_replacement,
                                                       {2: library.pairs_with_replacement}),
     itertools.permutations: _choices(itertools.permutations, {2: library.pairs_in_any_order}),
-    itertools.filterfalse: lambda frame, node, f, xs: call_library(
-        frame, node, library.filtered_false, f, xs),
+    itertools.filterfalse: _refuse_endless(lambda frame, node, f, xs: call_library(
+        frame, node, library.filtered_false, f, xs)),
     itertools.takewhile: lambda frame, node, f, xs: call_library(
         frame, node, library.taken_while, f, xs),
-    itertools.dropwhile: lambda frame, node, f, xs: call_library(
-        frame, node, library.dropped_while, f, xs),
+    itertools.dropwhile: _refuse_endless(lambda frame, node, f, xs: call_library(
+        frame, node, library.dropped_while, f, xs)),
     itertools.compress: lambda frame, node, xs, s: call_library(
         frame, node, library.selected, xs, s),
     np.fromiter: lambda frame, node, xs, dtype=float, count=-1: apply(

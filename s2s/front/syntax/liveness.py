@@ -210,7 +210,8 @@ class Liveness:
         self.exposed: dict[int, frozenset[str]] = {}
         self.always = frozenset(name for inner in _all_inside(gast.iter_child_nodes(node))
                                 if isinstance(inner, SCOPES) for name in read_names([inner]))
-        self._before(body, frozenset(), frozenset(), frozenset())
+        # names that the function may read before it binds them
+        self.entry = self._before(body, frozenset(), frozenset(), frozenset())
 
     def _before(self, body: list, after: frozenset, broken: frozenset,
                 continued: frozenset) -> frozenset:

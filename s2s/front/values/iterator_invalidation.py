@@ -14,7 +14,7 @@ from ...ir.graph import MISSING, Value
 from ...ir.types import List
 from ..domain.frame import Frame
 from ..domain.functions import FunctionValue, Local
-from ..domain.heap import Cell, Container
+from ..domain.heap import Cell, Container, Progress
 from ..syntax.liveness import read_names
 
 
@@ -78,7 +78,7 @@ class Watch:
 
 def is_state(root) -> bool:
     """Whether a container is the progress state of an iterator."""
-    return isinstance(root, Container) and root.cls is State
+    return isinstance(root, Container) and root.cls in (State, Progress)
 
 
 def was_written(frame: Frame, before: dict) -> bool:

@@ -42,6 +42,7 @@ from ..domain.heap import (
     UNSURE,
     Cell,
     Container,
+    Progress,
     Variables,
     part_written,
     require_sure,
@@ -114,7 +115,11 @@ def read(frame: Frame, base, name: str, node: gast.AST):
         return Method(NAMEDTUPLE_METHODS[name], base)
     if name == "__class__":
         return cls
-    if cls is Variables:
+    if issubclass(cls, Progress):
+        raise frame.refuse(
+            f"a generator that reads {name} after a `yield`, and had not set it before the loop "
+            "that asks it", node, f"set it before its own loop: {name} = ...")
+    if issubclass(cls, Variables):
         raise frame.unbound(name, node)
     if owner is None or owner is object or isinstance(defined, types.MemberDescriptorType):
         raise TypeMismatchError(
