@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from ..errors import UnsupportedError
 from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
-from ..ir.types import Array, Extent, List, Scalar, Tape, Tuple, Type
+from ..ir.types import Array, Extent, Generator, List, Scalar, Tape, Tuple, Type
 from ..ops.arrays.batched_index import is_ragged
 from ..ops.arrays.create import empty_like_record, full_like_record, ones_like_record
 from ..ops.core.copy import copy_record
@@ -26,6 +26,7 @@ from ..ops.program.collectives import first_collective, is_over
 from ..ops.program.custom_rules import is_ruled
 from ..ops.program.effects import has_effects
 from ..ops.program.outside_writes import write_outside
+from ..ops.program.random import MAKE_GENERATORS
 from ..ops.program.recursive_callee import Recursive
 from .propagate import conditions_of, control_flow_edges
 
@@ -37,6 +38,21 @@ from .propagate import conditions_of, control_flow_edges
 # program's that holds what differs from lane to lane.  The versions of a tape are one family:
 # whether one of them is batched, or ragged, decides for all.  A ragged array is known by its
 # extent, which is new where it is made.
+
+# Note [Draws in lanes]
+# vmap means one call for each lane, in order; so lanes draw from a generator of the caller's one
+# after another, each what it draws in its turn.  A user of NumPy gets what a loop over lanes gets,
+# and one who comes from JAX, where each lane has a key of its own, numbers that differ from lane to
+# lane.  Between the first and the last draw from one generator lies a single loop over lanes.
+#
+# What a lane draws from a generator that it makes itself, from a seed that does not differ, is what
+# every lane draws: it is drawn once, unless lanes draw differently, as in a branch that only some
+# take.  And the draws of a primal whose directions are the lanes are drawn once, from whatever
+# generator: a Jacobian is one evaluation.
+#
+# Considered: to refuse draws in which lanes take turns, as in a program whose author has not
+# thought of them; but the loop is what NumPy's own np.vectorize does.  To draw for all lanes at
+# once where a program draws once: the numbers of some distributions would differ from the loop's.
 
 # allocations, as long as an operand
 MADE_FOR_A_LANE = (copy_record, zeros_like, ones_like_record, empty_like_record, full_like_record,
@@ -66,9 +82,13 @@ class Lanes:
         self.ragged_extents: set[str] = set()  # of arrays
         self.known_extents = {symbol for p in function.params for symbol in symbols_of(p.type)}
         self.divergent: set[Op] = set()
+        self.turns: set[Value] = set()  # the generators from which lanes draw one after another
+        self.unlike_draw: Op | None = None  # where they would, and each draw is that of all lanes
         # extents of results that follow from lengths of operands: the op, the result, and the axis
         self.sources: dict[str, tuple[Op, int, int]] = {}
         self.families = _tape_families(function.block)
+        # lanes may draw from these before and after they meet
+        self.callers = {p for p in function.params if isinstance(p.type, Generator)}
         while True:
             before = self.size()
             self.visit(function.block)
@@ -78,7 +98,8 @@ class Lanes:
             self.require_meetings(function.block)
 
     def size(self) -> tuple[int, ...]:
-        return tuple(map(len, (self.batched, self.ragged, self.ragged_extents, self.divergent)))
+        return tuple(map(len, (self.batched, self.ragged, self.ragged_extents, self.divergent,
+                               self.turns)))
 
     def mark(self, value: Value) -> None:
         self.batched.update(self.families.get(value, (value,)))
@@ -97,6 +118,7 @@ class Lanes:
                     self.mark(op.output)
             elif not op.record.asks_extents and any(x in self.batched for x in op.inputs):
                 self.compute(op)
+            self.note_turns(op)
             if self.touches_ragged(op) or self.each_writes and op.record is write_outside:
                 self.diverge(op)
             if op in self.divergent:
@@ -120,6 +142,17 @@ class Lanes:
                     found.add(dim.symbol)
         return found
 
+    def note_turns(self, op: Op) -> None:
+        """Note the generators from which lanes draw in turn at `op`.  Note [Draws in lanes]."""
+        drawn = {x for x in (*op_free_values(op), *op.outputs) if isinstance(x.type, Generator)}
+        if not drawn:
+            return
+        foreign = {x for x in drawn if x.op is None or x.op.record not in MAKE_GENERATORS}
+        if foreign and not self.each_writes and op in self.divergent:
+            self.unlike_draw = op
+        if drawn & self.turns or self.each_writes and foreign or op in self.divergent:
+            self.turns |= drawn
+
     def diverge(self, op: Op) -> None:
         """Run `op` one lane at a time."""
         self.divergent.add(op)
@@ -132,6 +165,13 @@ class Lanes:
             if any(flags):
                 self.diverge(op)  # lanes recurse to different depths
             return
+        if self.each_writes and any(isinstance(x.type, Generator) for x in op.inputs):
+            function = op.attrs["callee"].function_for(op.inputs)
+            made = all(x.op is not None and x.op.record in MAKE_GENERATORS for x in op.inputs
+                       if isinstance(x.type, Generator))
+            if not made or draws_differ(function, flags):
+                self.diverge(op)
+                return
         results = batched_results(op.attrs["callee"], flags, tuple(x.type for x in op.inputs))
         for out, flag in zip(op.outputs, results):
             if flag:
@@ -169,7 +209,7 @@ class Lanes:
                     "loop, with np.where for what only some lanes add")
         before: set = set()
         for ops in self.between_meetings(block):
-            touched = {x for op in ops for x in self.ragged_in(op)}
+            touched = {x for op in ops for x in self.ragged_in(op) if x not in self.callers}
             if before & touched:
                 at = next(op for op in block.ops if self.meets(op))
                 raise UnsupportedError(
@@ -205,6 +245,8 @@ class Lanes:
         """
         made: set[Value] = set()
         for op in self.run_by_lane(block):
+            self.turns.update(x for x in (*op_free_values(op), *op.outputs)
+                              if isinstance(x.type, Generator) and x not in self.callers)
             for x in (*op_free_values(op), *op.outputs):
                 if isinstance(x.type, List):
                     self.ragged.update(self.families.get(x, (x,)))
@@ -235,8 +277,12 @@ class Lanes:
         return any(True for _ in self.ragged_in(op))
 
     def ragged_in(self, op: Op) -> Iterator:
-        """Yield the ragged tapes, and the extents of ragged arrays, that `op` reads or makes."""
+        """Yield the ragged tapes, and the extents of ragged arrays, that `op` reads or makes, and
+        the generators from which lanes draw in turn.
+        """
         for x in (*op_free_values(op), *op.outputs):
+            if x in self.turns:
+                yield x
             if x in self.ragged:
                 yield from self.families.get(x, (x,))
             yield from symbols_of(x.type) & self.ragged_extents
@@ -353,6 +399,14 @@ def batched_results(callee, flags: tuple[bool, ...], types: tuple[Type, ...]) ->
         lanes = Lanes(function, [p for p, flag in zip(function.params, flags) if flag])
         known[flags] = tuple(y in lanes.batched for y in function.results)
     return known[flags]
+
+
+def draws_differ(function: Function, flags: tuple[bool, ...]) -> bool:
+    """Test whether lanes draw differently from a generator that `function` is given, if these of
+    its arguments are batched.
+    """
+    lanes = Lanes(function, [p for p, flag in zip(function.params, flags) if flag])
+    return lanes.unlike_draw is not None
 
 
 def symbols_of(type: Type) -> set[str]:

@@ -332,13 +332,6 @@ def test_the_remedies_work():
     assert np.array_equal(counts, [reference.poisson(v) for v in np.abs(X)])
 
 
-def test_lanes_do_not_share_a_generator():
-    with pytest.raises(
-        s2s.UnsupportedError, match="lanes would take turns(.|\n)*draw before the call"
-    ):
-        s2s.vmap(lambda x, rng: rng.normal() * x, in_axes=(0, None))(X, np.random.default_rng(0))
-
-
 def test_judged_with_a_generator_of_its_own():
     judge(lambda x: own_generator(x) + np.sum(x), X, second=False)
 

@@ -71,7 +71,6 @@ from ...ops.program.custom_rules import Halves, differentiable_arguments, is_rul
 from ...ops.program.list_arrays import list_stack, one_shape
 from ...ops.program.list_ops import list_of
 from ...ops.program.outside_writes import write_outside
-from ...ops.program.random import MAKE_GENERATORS, first_draw
 from ...ops.program.recursive_callee import calls_itself
 from ..cleanup.inline import inline_all, inline_where
 from ..cleanup.tables import finished_callee
@@ -115,8 +114,10 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
                  for p, axis in zip(function.params, axes)]
     types = [*types, *(p.type for p in function.params[len(types):])]
     lanes = Lanes(function, roots, each_writes, axis_name)
-    if first_draw(function) is not None:
-        require_one_draw(function, lanes)
+    if lanes.unlike_draw is not None:
+        raise UnsupportedError("lanes that draw differently from one generator, in a Jacobian or "
+                               "in a rule", lanes.unlike_draw.line,
+                               "draw before the call, and pass what was drawn")
     return Batched(function, lanes, axis_size).function(types, axes, out_axes)
 
 
@@ -142,45 +143,6 @@ def require_no_turns(function: Function) -> None:
                 "vmap of a function that writes to an object outside what it has read there: each "
                 "lane would go on from the one before", op.line,
                 "return the new value of each lane, and write after the call")
-
-
-# Note [Draws in lanes]
-# What a lane draws from a generator that it has made itself, from a seed that does not differ, is
-# what every lane draws: it is drawn once.  So are the draws of a primal whose directions are the
-# lanes, from whatever generator: a Jacobian is one evaluation.  Otherwise lanes would take turns:
-# the second would draw what follows the draws of the first.
-# Considered: to draw for all lanes at once where a program draws once; it would still refuse the
-# next program, which draws twice, as those are draws in another order.
-
-
-def require_one_draw(function: Function, lanes: Lanes) -> None:
-    """Refuse draws in which lanes would take turns.  Note [Draws in lanes]."""
-
-    def visit(block: Block, own: set[Value] | None) -> None:
-        """Look at a block; `own` are the generators that a lane has made, if it runs by lane."""
-        by_lane = set(lanes.run_by_lane(block)) if own is None else set(block.ops)
-        made = set() if own is None else own
-        for op in block.ops:
-            alone = op in by_lane
-            if alone and op.record in MAKE_GENERATORS:
-                made.add(op.output)
-            if first_draw(Function("", Block([], [op], []))) is not None and not op.blocks:
-                drawn = [x for x in op.inputs if isinstance(x.type, Generator)]
-                shared = [x for x in drawn if x not in made]
-                if (alone and shared or lanes.each_writes and any(
-                        x.op is None or x.op.record not in MAKE_GENERATORS for x in shared)):
-                    raise _taking_turns(op)
-            for inner in op.blocks:
-                visit(inner, made if alone else None)
-
-    visit(function.block, None)
-
-
-def _taking_turns(op: Op) -> UnsupportedError:
-    return UnsupportedError(
-        "vmap of a function that draws from a generator: lanes would take turns", op.line,
-        "draw before the call, and pass what was drawn with an axis for the lanes; or make the "
-        "generator in the function, from a seed, if all lanes shall draw the same")
 
 
 AS_MANY = "give all batched arguments equally many lanes"
@@ -426,7 +388,7 @@ class Batched:
         """
         inside = Block(ops=ops)
         outs = [v for op in ops for v in op.outputs if is_needed(v)
-                and not isinstance(v.type, (Tape, Undefined, Static))]
+                and not isinstance(v.type, (Tape, Undefined, Static, Generator))]
         read = [v for v in free_values(inside) if v in self.lanes.batched]
         with at(ops[0].line):
             starts = [self.results_of_lanes(type) for v in outs
