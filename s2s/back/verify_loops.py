@@ -18,6 +18,7 @@ from .loopir.ops import stays_inside_op
 from .loops.index_sums import Affine, Atom
 from .loops.loop_bounds import Bounds
 from .lower.library_calls import is_native
+from .lower.lower_function import is_in_order
 from .print.insert_copies import copies_in_innermost_loops
 
 
@@ -54,7 +55,8 @@ def is_of_loops(op: Op) -> bool:
         return False
     if op.record.indices is not None and isinstance(op.inputs[0].type, Array):
         return is_basic(op.attrs["pattern"], op.inputs[op.record.indices:])
-    return is_native(op) or bool(op.record.views)
+    # what is in order is left to CuPy by the host of kernels
+    return is_native(op) or bool(op.record.views) or is_in_order(op)
 
 
 def writes_are_linear(function: Function, copies: int) -> None:

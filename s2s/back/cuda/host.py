@@ -15,6 +15,7 @@ import builtins
 import inspect
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -284,6 +285,9 @@ class Host:
         self.kernels: list[Kernel] = []
         self.env: dict[Value, Value] = {}
         self.roles, self.memory = Roles(loops), Memory(loops)
+        self.uses = Counter(x for block in (loops.block, *(b for op in walk(loops.block)
+                                                           for b in op.blocks))
+                            for x in (*block.yields, *(x for op in block.ops for x in op.inputs)))
         self.views: set[Op] = set()  # that need not be contiguous
 
     def function(self) -> Function:
@@ -483,7 +487,7 @@ class Host:
         for k, out in enumerate(op.outputs):
             if k in arrays:
                 self.env[out] = arrays[k]
-            elif k in cells:
+            elif k in cells and self.uses[out]:
                 self.env[out] = emit(element, cells[k], value(0), type=out.type)
                 self.env[out].name = out.name
 

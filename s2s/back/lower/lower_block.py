@@ -34,7 +34,7 @@ from .views import KINDS, define_view
 def lower_block(scope: Scope, block: Block) -> list[Value]:
     """Emit the ops of `block` into the current builder; return the new values of its yields."""
     sums = index_sums(block)
-    picked = column_gathers(block) | sums
+    picked = column_gathers(block) | sums | set(filter(scope.left, block.ops))
     scope.equal = scope.equal.within(block.ops)
     groups = partition(block, lambda op: None if op in picked else index_space(op, scope.equal),
                        ends_nest, clashes)
@@ -94,6 +94,10 @@ def emit_one(scope: Scope, op: Op) -> None:
             pass
         case "list_add" if add_to_item(scope, op):
             pass
+        case _ if scope.left(op):
+            left = add_op(op.record, [scope.whole(x) for x in op.inputs], op.attrs,
+                             [y.type for y in op.outputs], names=[y.name for y in op.outputs])
+            scope.define(op.output, left.output)
         case _ if define_view(scope, op) or scan(scope, op):
             pass
         case _:

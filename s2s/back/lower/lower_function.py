@@ -23,13 +23,15 @@ from collections.abc import Iterator
 from ...analysis.python_numbers import PythonNumbers
 from ...errors import UnsupportedError
 from ...ir.builder import Builder
-from ...ir.graph import Block, Function, Value, walk
+from ...ir.graph import Block, Function, Op, Value, walk
 from ...ir.types import Array, Extent, Unknown
 from ...ops.core.record import dims_of
 from ..arrays.assume_equal_lengths import check_assumptions
 from ..arrays.specialise_lengths import check_lengths
 from ..loopir.extent_equalities import Equalities
+from ..loopir.reductions import REDUCTIONS, sum_step
 from .lower_block import lower_block
+from .scans import ORDERED
 from .scope import Scope
 
 
@@ -53,8 +55,19 @@ def lower_function(function: Function) -> Function:
 
 
 def lower_for_kernels(function: Function) -> Function:
-    """Lower `function` to loops without such tests: a kernel cannot raise."""
+    """Lower `function` to loops without such tests: a kernel cannot raise.
+
+    What threads would do one after the other is left to a library, outside of loops.
+    """
     return _lowered(function, asks=False)
+
+
+def is_in_order(op: Op) -> bool:
+    """Whether `op` combines elements in order: threads do not share products, whose parts may
+    overflow.
+    """
+    return op.record in ORDERED or op.record in REDUCTIONS and not (
+        REDUCTIONS[op.record].step is sum_step or REDUCTIONS[op.record].step.extreme)
 
 
 def _lowered(function: Function, asks: bool) -> Function:
@@ -62,6 +75,7 @@ def _lowered(function: Function, asks: bool) -> Function:
     with Builder(block) as builder:
         builder.counter[0] = _largest_symbol(function) + 1
         scope = Scope({}, {}, Equalities(walk(function.block)), asked=set() if asks else None)
+        scope.left = (lambda op: False) if asks else is_in_order
         scope.python_numbers = PythonNumbers(function.block)
         if asks:
             check_lengths(block.params)

@@ -35,10 +35,16 @@ def scan(scope, op: Op) -> bool:
     return found is not None and found(scope, op)
 
 
-def entry(*names: str) -> Callable:
+# those of which each step needs the one before
+ORDERED: set[Record] = set()
+
+
+def entry(*names: str, ordered: bool = False) -> Callable:
     def register(function: Callable) -> Callable:
         for name in names:
             SCANS[RECORDS[name]] = function
+            if ordered:
+                ORDERED.add(RECORDS[name])
         return function
 
     return register
@@ -58,7 +64,7 @@ def elements_of(scope, x: Value) -> Elements:
 # -------------------------------------------------------------------------------------------- scans
 
 
-@entry("cumsum", "cumprod")
+@entry("cumsum", "cumprod", ordered=True)
 def _running(scope, op: Op) -> bool:
     x, y = scope.elements(op.inputs[0]), op.output
     axis = (op.attrs["axis"] or 0) % y.type.rank
@@ -93,7 +99,7 @@ def _number(x: int, dtype: str):
 # -------------------------------------------------------------------------------- argmax and argmin
 
 
-@entry("argmax", "argmin")
+@entry("argmax", "argmin", ordered=True)
 def _position(scope, op: Op) -> bool:
     """Lower argmax and argmin: the first extreme element, or the first NaN, if there is one."""
     x, y = scope.elements(op.inputs[0]), op.output

@@ -44,6 +44,8 @@ class Scope:
         self.loops: dict[Value, Op] = {} if loops is None else loops
         self.builder = current()
         self.around = around  # the enclosing scope
+        # ops that stay as they are, for a library
+        self.left: Callable[[Op], bool] = lambda op: False
         self.python_numbers: PythonNumbers | None = around and around.python_numbers
         self.repeats = repeats  # whether it may run several times in one run of the enclosing block
         self.alive: Container[Value] = ()  # values with uses after the current op, in this block
