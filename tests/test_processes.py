@@ -1,7 +1,11 @@
-"""Real sessions: the prompts of Python 3.13 and of IPython, workers that are spawned, joblib."""
+"""Real sessions: the prompts of Python and of IPython, `python -c` and `python < file`, workers
+that are spawned, joblib.
+"""
 
 import multiprocessing
 import os
+import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +49,46 @@ def python_3_13() -> str:
                 return place
     pytest.skip("no Python 3.13 that has the packages s2s needs: python3 tools/run tests --all "
                 "makes one")
+
+
+@pytest.mark.parametrize("way", ["-c", "-Bc", "<"])
+def test_a_text_that_is_no_file(way, tmp_path):
+    place = tmp_path / "session"
+    place.write_text(SESSION)
+    with place.open() as file:
+        done = subprocess.run([sys.executable, *([] if way == "<" else [way, SESSION])], stdin=file,
+                              capture_output=True, text=True, timeout=120, env=environment())
+    check(done.stdout + done.stderr)
+
+
+def typed(lines: list[str], last: str) -> str:
+    """What Python shows whose prompt, in a terminal, gets these lines, the last of which shows
+    `last`.
+    """
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, [sys.executable, "-q", "-i"], environment())
+    shown = ""
+    try:
+        for line in lines:
+            while not shown.endswith((">>> ", "... ")):
+                shown += os.read(terminal, 1024).decode()
+            os.write(terminal, f"{line}\n".encode())
+            shown += os.read(terminal, 1024).decode()
+        while last not in shown:
+            shown += os.read(terminal, 1024).decode()
+    except OSError:  # it has ended
+        pass
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(terminal)
+    return shown
+
+
+@pytest.mark.skipif(sys.version_info >= NEW, reason="Python 3.13 keeps what its prompt is told")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
+def test_the_prompt_of_python_before_3_13():
+    check(typed([*SESSION.splitlines(), "print('en' + 'd')"], "end\r\n"))
 
 
 def check(output: str) -> None:

@@ -2,6 +2,7 @@
 its open parameters.
 
 A wrapper made with `functools.wraps` is the wrapper, not what it wraps: Python runs the wrapper.
+Only those are left out that look on and do nothing else: profilers, and checks of annotations.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ..syntax.find_source import REMEDY, definition_of
 
 CACHED = type(functools.lru_cache(len))
 OF_LIBRARIES = (types.FunctionType, types.BuiltinFunctionType, type(np.sum), type(np.sin))
+OBSERVERS = ("line_profiler", "memory_profiler")  # packages whose wrappers only look on
 SILENCED = np.errstate()(len).__code__  # code of the wrapper that np.errstate creates
 
 
@@ -95,6 +97,8 @@ def target_of(function: Callable) -> Target:
     match function:
         case types.FunctionType() if function.__code__ is SILENCED:
             return target_of(_without_errstate(function))
+        case types.FunctionType() if is_observer(function):
+            return target_of(function.__wrapped__)
         case types.FunctionType() | types.MethodType() if is_of_library(function):
             return Target(stand_in(function))
         case types.FunctionType():
@@ -121,6 +125,14 @@ def target_of(function: Callable) -> Target:
         note_dependency(Called(function), called)
         return target_of(types.MethodType(called, function))
     raise without_python(function)
+
+
+def is_observer(function: types.FunctionType) -> bool:
+    """Whether a wrapper measures or checks calls of the function inside, and passes all on."""
+    if not hasattr(function, "__wrapped__"):
+        return False
+    package = (function.__globals__.get("__name__") or "").partition(".")[0]
+    return package in OBSERVERS or hasattr(function, "__beartype_wrapper")
 
 
 def _without_errstate(function: types.FunctionType) -> Callable:
@@ -173,7 +185,7 @@ def signature_of(function: Callable) -> inspect.Signature:
     """The signature of `function` itself, whatever it claims to wrap; SourceError if there is none.
     """
     match function:
-        case types.FunctionType() if function.__code__ is SILENCED:
+        case types.FunctionType() if function.__code__ is SILENCED or is_observer(function):
             return signature_of(function.__wrapped__)
         case types.FunctionType() | types.MethodType() if is_of_library(function):
             return _of_code(stand_in(function))

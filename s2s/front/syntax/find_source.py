@@ -162,12 +162,18 @@ class _Candidate:
 
 
 def _named(text: str, name: str, line: int) -> list[_Candidate]:
-    """The definitions in `text` that start in `line` and have this name."""
+    """The definitions in `text` that start in `line` and have this name; or whose `def` stands
+    there, for a tool may have taken the decorators away.
+    """
     nodes = [
         node for node in _definitions_in(text).get(line, ())
         if getattr(node, "name", "<lambda>") == name
     ]
-    return [_Candidate(node, name, line, number, len(nodes)) for number, node in enumerate(nodes)]
+    if not nodes:
+        nodes = [node for several in _definitions_in(text).values() for node in several
+                 if node.lineno == line and getattr(node, "name", None) == name]
+    return [_Candidate(node, name, _starts_at(node), number, len(nodes))
+            for number, node in enumerate(nodes)]
 
 
 def _same(text: str, candidates: list[_Candidate], code: types.CodeType,

@@ -1,6 +1,8 @@
 """Finding the definition behind a function object, whatever the function is."""
 
+import ast
 import functools
+import inspect
 import linecache
 
 import numpy as np
@@ -47,6 +49,58 @@ def test_closures_on_one_line_are_told_apart():
 
 def test_wrapped_functions_are_unwrapped():
     assert interpret(build(decorated, [FLOAT]), 2.0) == 14.0
+
+
+def looked_on(function, module, marks):
+    """A wrapper as tools make it that look on, of a text that nobody has: `functools.wraps`, and
+    attributes to know it by.
+    """
+    namespace = {"__name__": module, "function": function}
+    exec("def wrapper(*args, **keywords):\n    tool.count += 1\n"
+         "    return function(*args, **keywords)", namespace)
+    wrapper = functools.update_wrapper(namespace["wrapper"], function)
+    vars(wrapper).update(marks)
+    return wrapper
+
+
+@pytest.mark.parametrize("module, marks, is_read", [
+    ("line_profiler.profiler_mixin", {}, True),
+    ("__main__", {"__beartype_wrapper": True}, True),
+    ("somebodys", {}, False),
+])
+def test_profilers_and_checks_of_annotations_are_looked_through(module, marks, is_read):
+    function = looked_on(triple, module, marks)
+    if is_read:
+        assert interpret(build(function, [FLOAT]), 2.0) == 6.0
+        assert interpret(build(lambda x: function(x) + function(x=x), [FLOAT]), 2.0) == 12.0
+    else:
+        with pytest.raises(SourceError, match="the source of triple cannot be found"):
+            build(function, [FLOAT])
+
+
+def triple(x):
+    return x * 3
+
+
+def test_a_tool_has_taken_the_decorator_away():
+    tree = ast.parse(inspect.getsource(decorated_for_a_tool))
+    ast.increment_lineno(tree, decorated_for_a_tool.__code__.co_firstlineno - 1)
+    tree.body[0].decorator_list = []
+    tree.body[0].body.insert(0, ast.copy_location(ast.Pass(), tree.body[0].body[0]))
+    namespace = {}
+    exec(compile(ast.fix_missing_locations(tree), __file__, "exec"), namespace)
+    function = namespace["decorated_for_a_tool"]
+    assert function.__code__.co_firstlineno != decorated_for_a_tool.__code__.co_firstlineno
+    assert interpret(build(function, [FLOAT]), 2.0) == 8.0
+
+
+def plain(function):
+    return function
+
+
+@plain
+def decorated_for_a_tool(x):
+    return x * 4
 
 
 def test_a_definition_is_found_once():
