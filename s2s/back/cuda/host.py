@@ -15,7 +15,6 @@ import builtins
 import inspect
 import re
 import textwrap
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -28,22 +27,19 @@ from ...ir.graph import (
     Function,
     Op,
     Value,
-    free_values,
     op_free_values,
     walk,
 )
 from ...ir.reemit import emit_op
-from ...ir.types import INT, NONE, Array, Scalar, Tape, Type
+from ...ir.types import INT, NONE, Array, Scalar, Type
 from ...ops.arrays.reshape import only
 from ...ops.core.control import (
-    at_least_zero,
     for_loop,
     if_,
     if_record,
-    undefined,
     while_loop,
 )
-from ...ops.core.record import RECORDS, Record, constant, value
+from ...ops.core.record import RECORDS, Record, value
 from ...ops.core.shape import length
 from ...ops.program.effects import Made, raise_record
 from ..loopir.ops import contiguous, dtype_syntax
@@ -52,9 +48,10 @@ from ..print.printer import Module, definition
 from ..syntax.ast_builders import call, dotted_call
 from ..syntax.unparse import Unparser
 from .block_reductions import MEET, identity, name_of, reduction_by, text_of
-from .kernel import CUDA_NAMES, THREADS, Kernel, parallel_kernel, single_kernel, trip_count
+from .kernel import CUDA_NAMES, THREADS, Kernel, parallel_kernel, trip_count
 from .nests import Nest, Roles, nest_of
-from .thread_body import arrays_made, lengths_outside
+from .serial_regions import collect_regions
+from .thread_body import is_lane_code
 
 BLOCKS = 1024  # most blocks of a grid: threads then make several trips each
 PRIVATE = 1024  # most blocks of teams with arrays of their own
@@ -85,7 +82,7 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
             raise UnsupportedError(
                 f"{op.record.helper.asks_for}, which Python does, in CUDA code", op.line,
                 'compile for target="cpu", or call it outside of what is compiled')
-    host = Host(insert_copies(function, results=True, augmented=False))
+    host = Host(collect_regions(insert_copies(function, results=True, augmented=False)))
     main = host.function()
     helpers = {op.record.helper: None for op in walk(main.block) if op.record.helper is not None}
     launched = {op.attrs["kernel"] for op in walk(main.block) if op.record is launch}
@@ -285,9 +282,6 @@ class Host:
         self.kernels: list[Kernel] = []
         self.env: dict[Value, Value] = {}
         self.roles, self.memory = Roles(loops), Memory(loops)
-        self.uses = Counter(x for block in (loops.block, *(b for op in walk(loops.block)
-                                                           for b in op.blocks))
-                            for x in (*block.yields, *(x for op in block.ops for x in op.inputs)))
         self.views: set[Op] = set()  # that need not be contiguous
 
     def function(self) -> Function:
@@ -358,8 +352,6 @@ class Host:
     def control(self, op: Op, inputs: list[Value]) -> None:
         if op.name == "for" and self.roles.of(op) is not None and is_lane_code(op.blocks[0]):
             return self.parallel(op, nest_of(op, self.roles))
-        if runs_alone(op, self.roles):
-            return self.single(op)
         outs: Sequence[Value]
         match op.name:
             case "if":
@@ -396,9 +388,10 @@ class Host:
         inner = [trip_count(loop, self.env) for loop in kernel.shared]
         most = [value(PRIVATE)] if kernel.private else []
         grid = (emit(teams_of, trips, self.largest(inner), *most) if inner
-                else emit(blocks_of, trips))
+                else trips if trips.constant == 1 else emit(blocks_of, trips))
         blocks = emit(blocks_in, grid) if inner else grid
         reads = [self.env.get(x, x) for x in kernel.reads]
+        kind = "teams" if inner else "single" if trips.constant == 1 else "threads"
 
         def run(capacity: Value | None, arrays: dict) -> tuple[list[Value], Value | None]:
             given = {key: v for key, v in arrays.items() if key in kernel.writes}
@@ -420,7 +413,7 @@ class Host:
                                                    f"{op.outputs[k].name}_parts"))
                      for k, (_, dtype) in kernel.parts.items()]
             emit(launch, grid, trips, *reads, *extra, *(given[key] for key in kernel.writes),
-                 *parts, kernel=kernel.name, kind="teams" if inner else "threads")
+                 *parts, kernel=kernel.name, kind=kind)
             for k in kernel.private:
                 emit(add_parts, arrays[k], given[k])
             return parts, needed
@@ -472,25 +465,6 @@ class Host:
             return length(self.env.get(n[0], n[0]), axis=n[1])
         return self.env.get(n, n)
 
-    def single(self, op: Op) -> None:
-        """Launch a sequential loop, in one thread."""
-        kernel = single_kernel(op, self.name())
-        self.kernels.append(kernel)
-        skip = len(op.inputs) - len(op.outputs)
-        arrays = {k: self.env.get(x, x) for k, x in enumerate(op.inputs[skip:])
-                  if isinstance(x.type, Array)}
-        cells = {k: self.allocate([value(1)], v) for k, v in kernel.writes.items()
-                 if k not in arrays}
-        emit(launch, value(1), *(self.env.get(x, x) for x in kernel.reads),
-             *(arrays[k] if k in arrays else cells[k] for k in kernel.writes), kernel=kernel.name,
-             kind="single")
-        for k, out in enumerate(op.outputs):
-            if k in arrays:
-                self.env[out] = arrays[k]
-            elif k in cells and self.uses[out]:
-                self.env[out] = emit(element, cells[k], value(0), type=out.type)
-                self.env[out].name = out.name
-
     def allocate(self, lengths: Sequence[Value], like: Value, zero: bool = False) -> Value:
         out = emit(device_array, *lengths, type=like.type, zero=zero)
         out.name = like.name
@@ -499,43 +473,6 @@ class Host:
 
 def is_constant(x: Value, c) -> bool:
     return x.constant is not MISSING and x.constant == c
-
-
-def is_device_code(block: Block) -> bool:
-    """Whether a kernel can run it: numbers, elements, control flow and tapes of numbers."""
-    return all(op.blocks or op.record.elementwise
-               or op.record in (constant, undefined, at_least_zero)
-               or op.record.indices is not None and all(p == "i" for p in op.attrs["pattern"])
-               and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
-               or op.name.startswith("tape_") for op in walk(block))
-
-
-def is_lane_code(body: Block) -> bool:
-    """Whether a kernel can run the trips: numbers, and arrays whose lengths are known outside."""
-    made = arrays_made(body)
-    return (not any(isinstance(v.type, Tape) for v in free_values(body))
-            and is_device_code(Block(body.params, [op for op in body.ops if op not in made]))
-            and all(lengths_outside(op, body) is not None for op in made))
-
-
-def runs_alone(op: Op, roles: Roles) -> bool:
-    """Whether one thread should run the loop: on array elements, in order, without a tape."""
-    return (op.name != "if" and touches_arrays(op)
-            and not has_independent_loop(op, roles) and all(map(is_device_code, op.blocks))
-            and not any(isinstance(v.type, Tape) for inner in (op, *walk(op.blocks[-1]))
-                        for v in inner.outputs))
-
-
-def touches_arrays(op: Op) -> bool:
-    """Whether it contains any array."""
-    return any(isinstance(v.type, Array) for inner in (op, *walk(op.blocks[-1]))
-               for v in (*inner.inputs, *inner.outputs))
-
-
-def has_independent_loop(op: Op, roles: Roles) -> bool:
-    """Whether some loop inside `op` fills arrays and could be a kernel."""
-    return any(inner.name == "for" and any(isinstance(v.type, Array) for v in inner.outputs)
-               and roles.of(inner) is not None for block in op.blocks for inner in walk(block))
 
 
 def is_read(op: Op, k: int) -> bool:

@@ -25,7 +25,7 @@ from ...ir.builder import Builder, add_op, emit
 from ...ir.graph import Block, Function, Op, Value, free_values, walk
 from ...ir.types import INT, Array, Extent, Type
 from ...ops.core.control import for_loop
-from ...ops.core.record import RECORDS, Record, value
+from ...ops.core.record import Record
 from ..print.printer import definition
 from .block_reductions import STEPS, identity_value, reduction_by
 from .device_ops import (
@@ -37,8 +37,8 @@ from .device_ops import (
     team_number,
     unsigned,
 )
-from .grid_stride import append_array_arguments, spread_over_threads
-from .nests import Nest, Roles, private_arrays, team_loops
+from .grid_stride import spread_over_threads
+from .nests import Nest, Roles, is_single, private_arrays, team_loops
 from .thread_body import Body, Team, arrays_made, is_argument, item_of, known, lengths_outside
 
 # names used by the kernels' module: host.py, grid_stride.py
@@ -103,7 +103,7 @@ def parallel_kernel(nest: Nest, name: str, roles: Roles, memory: Memory) -> Kern
             type = Array(op.output.type.dtype, (Extent("n"), *op.output.type.dims))
             work.rooms[op.output] = _given(kernel, f"room {k}", type,
                                            f"{op.output.name or 't'}_rows")
-        if not tapes and not kernel.rooms:
+        if not tapes and not kernel.rooms and not is_single(outer):
             kernel.shared = team_loops(nest.body, roles, set(read))
         if kernel.shared:
             work.team = Team({loop: roles.of(loop) for loop in kernel.shared}, memory)
@@ -178,40 +178,6 @@ def first_plus(loop: Op, env: dict[Value, Value], k: Value) -> Value:
     if loop.inputs[2].constant == -1:
         return low - k
     return k if low.constant == 0 else k + low
-
-
-def single_kernel(loop: Op, name: str) -> Kernel:
-    """The kernel whose only thread makes all the trips of a sequential loop."""
-    skip = 3 if loop.name == "for" else 0
-    inits = loop.inputs[skip:]
-    read = [v for v in dict.fromkeys([*loop.inputs[:skip],
-                                      *(x for x in inits if not isinstance(x.type, Array)),
-                                      *(v for block in loop.blocks for v in free_values(block))])
-            if is_argument(v)]
-    params = [Value(v.type, v.name) for v in read]
-    env = dict(zip(read, params))
-    block = Block(list(params))
-    kernel = Kernel(name, None, read, [v.type for v in read])
-    with Builder(block):
-        work = Body(env)
-        outside = [*loop.inputs, *(v for b in loop.blocks for v in free_values(b))]
-        env.update((v, known(v)) for v in outside if not is_argument(v))
-        for k, x in enumerate(inits):
-            if isinstance(x.type, Array):
-                env[x] = _given(kernel, k, x.type, loop.outputs[k].name or "out")
-        work.op(loop)
-        yields = []
-        for k, out in enumerate(loop.outputs):
-            if not isinstance(out.type, Array):
-                cell = _given(kernel, k, Array(out.type.dtype, (1,)), f"{out.name or 'out'}_out")
-                yields.append(RECORDS["setitem"](cell, work.env[out], value(0), pattern=("i",)))
-            else:
-                yields.append(work.env[out])
-        block.yields = yields
-    tree = definition(Function(name, block, tupled=True), native=True, reserved=CUDA_NAMES)
-    tree.body = [s for s in tree.body if not isinstance(s, ast.Return)]
-    kernel.tree = append_array_arguments(tree, kernel)
-    return kernel
 
 
 def _given(kernel: Kernel, key, type: Type, name: str) -> Value:

@@ -55,9 +55,16 @@ class Roles:
         if any(not (op.record.pure or op.record.only_raises) or op.name == "call"
                for op in walk(body)):
             return None
+        if is_single(loop):
+            return ["own"] * len(loop.outputs)
         trip = Trip(body, least_index(loop, self.counters))
         found = [_role(trip, param, end) for param, end in zip(body.params[1:], body.yields)]
         return None if None in found else found
+
+
+def is_single(loop: Op) -> bool:
+    """Whether `loop` is a serial region (serial_regions.py), of one trip."""
+    return "is_region" in loop.attrs
 
 
 def _role(trip: Trip, param: Value, end: Value) -> str | Record | None:
@@ -104,6 +111,8 @@ def nest_of(loop: Op, roles: Roles) -> Nest | None:
     if found is None:
         return None
     nest = Nest([loop], [], found)
+    if is_single(loop):
+        return nest
     inside: set[Value] = set()
     while True:
         body = nest.body

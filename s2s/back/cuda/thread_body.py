@@ -22,9 +22,16 @@ from ...ir.builder import emit
 from ...ir.graph import MISSING, Block, Op, Value, free_values, walk
 from ...ir.reemit import emit_op
 from ...ir.types import Array, Scalar, Tape, Undefined
-from ...ops.core.control import for_loop, if_, make_undefined, while_loop
+from ...ops.core.control import (
+    at_least_zero,
+    for_loop,
+    if_,
+    make_undefined,
+    undefined,
+    while_loop,
+)
 from ...ops.core.copy import copy_record
-from ...ops.core.record import RECORDS, value
+from ...ops.core.record import RECORDS, constant, value
 from ...ops.core.shape import length
 from ..loopir.ops import buffer
 from ..loops.fuse import Facts
@@ -355,3 +362,20 @@ def item_of(block: Block, tape: Value) -> Scalar:
                 return item
     raise UnsupportedError("a tape of arrays in a CUDA kernel", tape.op.line,
                            "let each lane save numbers")
+
+
+def is_device_code(block: Block) -> bool:
+    """Whether a kernel can run it: numbers, elements, control flow and tapes of numbers."""
+    return all(op.blocks or op.record.elementwise
+               or op.record in (constant, undefined, at_least_zero)
+               or op.record.indices is not None and all(p == "i" for p in op.attrs["pattern"])
+               and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
+               or op.name.startswith("tape_") for op in walk(block))
+
+
+def is_lane_code(body: Block) -> bool:
+    """Whether a kernel can run the trips: numbers, and arrays whose lengths are known outside."""
+    made = arrays_made(body)
+    return (not any(isinstance(v.type, Tape) for v in free_values(body))
+            and is_device_code(Block(body.params, [op for op in body.ops if op not in made]))
+            and all(lengths_outside(op, body) is not None for op in made))
