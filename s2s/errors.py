@@ -108,7 +108,8 @@ class S2SError(Exception):
     `parameters` are the positions of the arguments that decide whether it is refused, and `flags`
     the places of such captured values: those that the conditions around the line are computed
     from, or the value that must be known.  `lengths` are the positions of the arguments of which
-    lengths must be known, `extent` the length that asks for it.  `carriers` stand for the names
+    lengths must be known, `extent` the length that asks for it.  `unrolled` are the functions whose
+    calls of themselves may be understood if each is inlined.  `carriers` stand for the names
     carried by loops, and for the lines that read items of lists, which could be read in a way that
     knows what shares memory (front/control/one_of.py, front/domain/item_places.py).
     """
@@ -119,6 +120,7 @@ class S2SError(Exception):
     carriers: frozenset = frozenset()
     extent: object = None
     lengths: tuple[int, ...] = ()
+    unrolled: frozenset = frozenset()
 
     def __init__(self, message: str, line: Line | None = None, remedy: str = ""):
         self.message, self.line, self.remedy = (without_addresses(message), line,

@@ -8,6 +8,7 @@ import math
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -743,13 +744,13 @@ def add_first(a, b, n):
     add_first(a, b, n - 1)
 
 
-def two_names(x):
+def two_names(x, n):
     a = x.copy()
-    add_first(a, a, 3)
+    add_first(a, a, n)
     return np.sum(a)
 
 
-def given_and_closed_over(x):
+def given_and_closed_over(x, n):
     out = x.copy()
 
     def double(a, k):
@@ -758,7 +759,7 @@ def given_and_closed_over(x):
         out[k] = a[k] * 2
         double(a, k - 1)
 
-    double(out, 2)
+    double(out, n)
     return np.sum(out)
 
 
@@ -807,13 +808,13 @@ REFUSED = [
     ),
     (
         two_names,
-        (X8[:3],),
+        (X8[:3], 3),
         "add_first writes into an array that it is given by two names",
         "pass the array once",
     ),
     (
         given_and_closed_over,
-        (X8[:3],),
+        (X8[:3], 2),
         "double writes into an array that it is also given",
         "use the argument only",
     ),
@@ -955,7 +956,7 @@ def test_linearized_derivatives_of_functions_that_call_themselves(f, at):
 
 def test_items_of_a_part_of_a_list_are_not_lost():
     """They were: the call was given a copy of the slice, and only that copy was brought back."""
-    def shifted(x):
+    def shifted(x, depth=2):
         rows = []
         for k in range(len(x)):
             rows.append(x * (k + 1.0))
@@ -965,11 +966,12 @@ def test_items_of_a_part_of_a_list_are_not_lost():
                 rows[0][0] += x[depth]
                 shift(rows[1:], depth - 1)
 
-        shift(rows, 2)
+        shift(rows, depth)
         return sum([np.sum(r**2) for r in rows])
 
+    judge(lambda x: shifted(x), np.array([0.7, -0.4, 1.3]))
     with pytest.raises(s2s.S2SError, match="writes into items of a list that may share memory"):
-        s2s.grad(shifted)(np.array([0.7, -0.4, 1.3]))
+        s2s.grad(shifted)(np.array([0.7, -0.4, 1.3]), 2)
 
     def by_places(x):
         rows = []
@@ -985,3 +987,90 @@ def test_items_of_a_part_of_a_list_are_not_lost():
         return sum([np.sum(r**2) for r in rows])
 
     judge(by_places, np.array([0.7, -0.4, 1.3]))
+
+
+def flatten(tree, found):
+    if isinstance(tree, dict):
+        for key in tree:
+            flatten(tree[key], found)
+    elif isinstance(tree, (list, tuple)):
+        for item in tree:
+            flatten(item, found)
+    else:
+        found.append(tree)
+    return found
+
+
+def tree_map(f, *trees):
+    if isinstance(trees[0], dict):
+        return {k: tree_map(f, *(t[k] for t in trees)) for k in trees[0]}
+    if isinstance(trees[0], list):
+        return [tree_map(f, *each) for each in zip(*trees)]
+    return f(*trees)
+
+
+def tree_of_parameters(x):
+    tree = {"a": [x[0], [x[1], 2.0 * x[0]]], "b": {"c": x[1] * 3}}
+    norms = []
+    tree_map(lambda v: norms.append(v * v), tree)
+    doubled = tree_map(lambda v, w: v * w, tree, tree_map(lambda v: v + 1.0, tree))
+    return sum(norms) + sum(k * v for k, v in enumerate(flatten(doubled, [])))
+
+
+def leaves_by_name(depth, values):
+    values, made = list(values), {}
+
+    def grow(name, depth):
+        if depth == 0:
+            made[name] = values.pop(0)
+            return
+        grow(name + "L", depth - 1)
+        grow(name + "R", depth - 1)
+
+    grow("", depth)
+    return made
+
+
+def two_names_known(x):
+    return two_names(x, 2) * given_and_closed_over(x, 1)
+
+
+def named_leaves(x):
+    made = leaves_by_name(2, [x[0], x[1], x[0] * x[1], 1.0])
+    return sum(v * (1 + name.count("R")) for name, v in made.items())
+
+
+def curried(f):
+    def go(*args):
+        return f(*args) if len(args) >= f.__code__.co_argcount else partial(go, *args)
+
+    return go
+
+
+@curried
+def clamped(lo, hi, x):
+    return min(max(x, lo), hi)
+
+
+def collected_in_known_steps(x):
+    total = 0.0
+    for v in x:
+        try:
+            total = total + collect_known(v, 2, [])
+        except ZeroDivisionError:
+            total = total - 1.0
+    return total * clamped(-1.0)(0.9)(x[0]) * clamped(-2.0, 2.0)(x[1])
+
+
+def collect_known(x, n, found):
+    if n == 0:
+        return sum(found) / len(found)
+    found.append(x * n)
+    return collect_known(x * x, n - 1, found)
+
+
+@pytest.mark.parametrize(
+    "f", [tree_of_parameters, named_leaves, two_names_known, collected_in_known_steps],
+    ids=named)
+def test_recursion_over_what_is_known_is_unrolled(f):
+    judge(f, np.array([1.3, 0.6]))

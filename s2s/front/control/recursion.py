@@ -23,6 +23,13 @@ Note [Closing]
 While functions that call one another are under construction, their blocks read the values of the
 program around.  Each such value becomes a trailing parameter of every function that reads it, or
 calls one that does, and an operand of every call.
+
+Note [Unrolled recursion]
+What follows known data, such as a tree of dicts or a depth that is a literal, ends when code is
+generated.  Where a function that calls itself cannot be one op, as it appends to a list of the
+program around, or is given other types at every depth, the program is built again with each of its
+calls inlined.  If that does not end, as with a call inside that is known to be like the one around
+it, the first error stands.
 """
 
 from __future__ import annotations
@@ -32,11 +39,11 @@ from dataclasses import dataclass, field
 
 import gast
 
-from ...errors import Line, Source, UnsupportedError
+from ...errors import Line, S2SError, Source, UnsupportedError
 from ...ir.builder import Builder, at, current, emit, fresh_extent, record_effect
 from ...ir.graph import MISSING, Block, Function, Op, Value, defined_values, free_values, walk
 from ...ir.substitute import substitute
-from ...ir.types import Type, join
+from ...ir.types import Scalar, Type, join
 from ...ops.core.control import call as call_record
 from ...ops.core.record import value
 from ...ops.program.recursive_callee import Recursive
@@ -62,6 +69,7 @@ from .recursion_keys import (
 )
 
 ROUNDS = 12  # attempts to find the result type of a function
+INLINED_AT_MOST = 400  # calls of functions that are unrolled
 KINDS = 16  # argument types for which one function may be under construction
 
 
@@ -146,6 +154,39 @@ def is_open(frame: Frame, functions) -> bool:
 
 def call_recursive(frame: Frame, definition: Definition, bindings: dict, node: gast.AST | None):
     """The binding that a call of a possibly recursive function returns."""
+    try:
+        return _call(frame, definition, bindings, node)
+    except S2SError as error:
+        error.unrolled |= {definition.node}
+        leaves = split_binding(frame, tuple(bindings.values()))[1]
+        error.conditions = (*error.conditions, *(  # which the caller may know
+            x for x in leaves if isinstance(x, Value) and isinstance(x.type, Scalar)
+            and x.type.dtype in ("bool", "int64")))
+        raise
+
+
+def is_unrolled(frame: Frame, definition: gast.AST, bindings: dict, node: gast.AST | None) -> bool:
+    """Whether calls of a recursive function are inlined.  Note [Unrolled recursion]"""
+    session = frame.session
+    if definition not in session.unrolled:
+        return False
+    structure, leaves = split_binding(frame, tuple(bindings.values()))
+    keys = rename_symbols([key_of(frame.value(leaf)) for leaf in leaves], Names())
+    around = frame
+    while around is not None:
+        if around.node is definition and (around.caller, definition) in session.inlined:
+            known, with_keys = session.inlined[around.caller, definition]
+            if same_structure(known, structure) and with_keys == keys:
+                raise frame.refuse("recursion", node, "write a loop")
+        around = around.caller
+    session.inlined[frame, definition] = structure, keys
+    session.calls_inlined += 1
+    if session.calls_inlined > INLINED_AT_MOST:
+        raise frame.refuse("recursion", node, "write a loop")
+    return True
+
+
+def _call(frame: Frame, definition: Definition, bindings: dict, node: gast.AST | None):
     if frame.session.tries:
         raise frame.refuse(f"{definition.name}, which calls itself, inside `try`", node,
                            "call it before the `try`")

@@ -169,6 +169,11 @@ class Session:
     # recursive functions under construction, outermost first
     recursions: list = field(default_factory=list)
     # the functions whose variables are held by an object, and their text
+    # definitions of recursive functions whose calls are inlined, all of them: recursion.py
+    unrolled: set = field(default_factory=set)
+    # (activation, definition) -> what is known of the arguments of its last such call
+    inlined: dict = field(default_factory=dict)
+    calls_inlined: int = 0
     holding: set = field(default_factory=set)
     held: dict = field(default_factory=dict)
     # places of captured values that must be known, as they decide what is refused

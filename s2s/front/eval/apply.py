@@ -60,7 +60,7 @@ from ..control.generators import is_generator, is_generator_function, run_genera
 from ..control.introspection import ABOUT_CLASSES
 from ..control.iterables import Iterable, members_of
 from ..control.join import branch, with_either
-from ..control.recursion import Definition, call_recursive, is_open
+from ..control.recursion import Definition, call_recursive, is_open, is_unrolled
 from ..domain.checkpoint_calls import mark
 from ..domain.frame import ExceptionObject, Frame, Object, PathEnded, Text
 from ..domain.functions import (
@@ -772,7 +772,9 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
         before = _again.set(_again.get() + 1)
         try:
             return in_place(frame, function, args, keywords, node)
-        except S2SError:
+        except S2SError as inner:
+            error.carriers |= inner.carriers  # what the caller may still try
+            error.unrolled |= inner.unrolled
             raise error from None
         finally:
             _again.reset(before)
@@ -967,7 +969,9 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
     keywords = {**bound, **keywords}
     definition = definition_of(plain)
     bindings = bound_arguments(frame, signature_of(plain), plain.__name__, args, keywords, node)
-    if place is None and may_call_itself(function):  # those of s2s's own do not
+    # those of s2s's own do not
+    if (place is None and may_call_itself(function)
+            and not is_unrolled(frame, definition.node, bindings, node)):
         return call_recursive(frame, outside_definition(plain), bindings, node)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
 
@@ -1026,7 +1030,7 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
     name = getattr(local.node, "name", "lambda")
     bindings = bound_arguments(frame, signature, name, args, keywords, node)
     outer = local.frame
-    if local_may_call_itself(local):
+    if local_may_call_itself(local) and not is_unrolled(frame, local.node, bindings, node):
         definition = Definition(("inside", id(local.node), id(outer)), identifier(name), local.node,
                                 body, outer.source, outer.globals, outer.closure, outer)
         return call_recursive(frame, definition, bindings, node)

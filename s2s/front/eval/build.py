@@ -110,29 +110,42 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
     flags: set = set()
     one_of: set = set()
     holding: set = set()
+    unrolled: set = set()
     tables = Tables()
     first = None
     while True:
         asked = len(one_of)
         try:
             with collect_dependencies() as found:
-                made = _run(function, types, keyed, tracked, flags, one_of, holding, tables)
+                made = _run(function, types, keyed, tracked, flags, one_of, holding, unrolled,
+                            tables)
                 _forget_covered(found, tables.getters, made[0])
                 return BuiltFunction(*made, found)
         except NeedsTracking as asked:
             tracked[asked.place] = asked.getter, asked.name
         except NeedsHolder as asked:
             holding.add(asked.place)
-        except RuntimeKeys as error:
-            if error.site is None or error.site in keyed:
+        except RecursionError:
+            if first is None:
                 raise
-            keyed.add(error.site)
+            raise first from None
+        except RuntimeKeys as error:
+            if error.site is not None and error.site not in keyed:
+                keyed.add(error.site)
+            elif unrolled.issuperset(error.unrolled):
+                raise first or error from None
+            else:
+                first = first or error
+                unrolled |= error.unrolled
         except S2SError as error:
             if tables.used:
                 tables, one_of = Tables(allowed=False), set()
                 continue
             first = first or error
             one_of |= error.carriers
+            if not unrolled.issuperset(error.unrolled):
+                unrolled |= error.unrolled
+                continue
             if flags.issuperset(error.flags) and len(one_of) == asked:
                 raise first from None
             flags.update(error.flags)
@@ -158,7 +171,7 @@ def _forget_covered(found: dict[Callable, object], tables: dict, function: Funct
 
 def _run(
     function: Callable, types: Sequence[Type], keyed: set, tracked: dict, flags: set, one_of: set,
-    holding: set, tables: Tables
+    holding: set, unrolled: set, tables: Tables
 ) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
     target = target_of(function)
     plain = target.function
@@ -169,7 +182,7 @@ def _run(
                       (frame, None, source), block, apply, run_part,
                       default_binding, attribute, demand,
                       keyed=keyed, outside=Outside(tracked), flags=flags, one_of=one_of,
-                      holding=holding, tables=tables)
+                      holding=holding, unrolled=unrolled, tables=tables)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__,
                   closure)
