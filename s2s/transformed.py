@@ -29,7 +29,7 @@ from .front.domain.rank_promotion import fixed_ranks, has_ranks, needs_fixed_ran
 from .front.eval.unwrap_callable import WithKeywords, names_of
 from .front.syntax.captures import Saved
 from .front.syntax.dependencies import LENGTHS, collect_dependencies, is_current, note_dependencies
-from .ir.graph import Function, Recalled, Value, identifier, whole
+from .ir.graph import Function, Recalled, Value, Writes, identifier, whole
 from .ir.types import Static, Type
 from .notebook import side_by_side
 from .persist.pickled_sources import place_of, register_texts, texts_of
@@ -37,6 +37,7 @@ from .persist.recall import keep, recall, stored_programs
 from .runtime.debug.progress import telling
 from .runtime.debug.tape_bytes import Memory, measure
 from .runtime.entry.length_agreement import agreements, checker
+from .runtime.entry.shared_arguments import condition, sharing_checker
 from .specialisation import (
     accepted_by_kernels,
     bind,
@@ -62,6 +63,8 @@ class Specialised:
     short: tuple | None = None
     # raises where the lengths of arguments do not fit together
     check: Callable[..., None] | None = None
+    # raises where an argument that the program writes to shares memory with another
+    apart: Callable[..., None] | None = None
     # runs calls like the first, and passes on others (call/fast_path.py)
     direct: Callable | None = None
     into: Callable | None = None  # runs calls like one with arrays for the results
@@ -164,6 +167,7 @@ class Transformed:
         self.specialised: dict[tuple, list[Specialised]] = {}
         # types -> the IR, and the dependencies consulted for it
         self.functions: dict[tuple, tuple[Function, dict]] = {}
+        self.writes = Writes()  # those of the function inside, of the IR made last
         self.begun: set[tuple] = set()  # types for which the IR is being generated
         self.method: Transformed | None = None  # this as a bound method
         # number of arguments -> which of them are static
@@ -229,6 +233,8 @@ class Transformed:
         with at_definition_line(self.base):
             found = self.specialise(args)
             accepted, captured = [*map(self.accept, args)], [get() for get in found.getters]
+            if found.apart is not None:
+                found.apart(*args, *captured)
             if found.check is not None:
                 found.check(*accepted, *captured)
         self.last = found
@@ -254,9 +260,10 @@ class Transformed:
         if self.measured_positions(len(args)):
             return None
         agreed = [a.text for a in agreements(found.function)]
+        apart = condition(found.function)
         again = again or repeated(self.call, self.signature, len(args))
         return direct(self.name, self.signature, args, found.call, found.getters, found.consulted,
-                      agreed, again, self.static_positions(len(args)), out, keywords)
+                      agreed, apart, again, self.static_positions(len(args)), out, keywords)
 
     def direct_by_keywords(self, named: Transformed, args: tuple, kwargs: dict) -> Callable:
         """Return the function that runs calls like this one, whose keywords `named` takes by names
@@ -375,10 +382,11 @@ class Transformed:
             capture_key = captured_key(function)
             call = self.compiled(function, kept) if kept else self.derive.callable(self, function)
             check = checker(function, lambda: definition_line(self.base))
+            apart = sharing_checker(function, lambda: definition_line(self.base))
         if kept:
             kept.save(LENGTHS in found)
         made = Specialised(function, capture_key, call, found, short_axes(args) if LENGTHS in found
-                           else None, check)
+                           else None, check, apart)
         self.specialised.setdefault(key, []).insert(0, made)
         return made
 
@@ -458,6 +466,7 @@ class Transformed:
             try:
                 with collect_dependencies() as depends:
                     found = self.derive.function(self, types)
+                found.writes = self.writes
             finally:
                 self.begun.remove(types)
             self.functions[types] = found, depends
@@ -479,6 +488,12 @@ class Transformed:
 
     def inner_function(self, types: Sequence[Type]) -> Function:
         """Return the IR of the function inside, for arguments of these types."""
+        made = self.made_inside(types)
+        self.writes = made.writes
+        return made
+
+    def made_inside(self, types: Sequence[Type]) -> Function:
+        """Return the IR of the function inside."""
         if isinstance(self.inner, Transformed):
             return self.inner.function_for_types(types)
         if isinstance(self.inner, (NestedFunction, LinearMap)):

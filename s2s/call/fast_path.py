@@ -67,11 +67,13 @@ from ..ir.types import Array, Scalar, Static, Tuple, Type
 from ..lazy_import import later
 from ..ops.program.custom_rules import RULES, rules_given
 from ..runtime.call.type_guards import ANYTHING, Kinds, Names, arguments
+from ..runtime.entry.shared_arguments import are_apart
 from .flatten import Compiled, result_expression
 
 numba_code = later("s2s.runtime.call.native_function")
 
 TooHard = np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError
+FUNCTIONS_ASKED = {"are_apart": are_apart}
 MISSING = object()  # marks an omitted argument
 NONE: Mapping[str, object] = MappingProxyType({})  # no keywords
 SIMPLE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -80,13 +82,14 @@ SIMPLE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callable,
            getters: Sequence[Callable], consulted: dict[Callable, object], agreed: Sequence[str],
-           again: Callable, fixed: Sequence[int] = (), out=None,
+           apart: str | None, again: Callable, fixed: Sequence[int] = (), out=None,
            keywords: Sequence[str] = ()) -> Callable | None:
     """Build the function to run for arguments of the kinds of `args`, in the order of `signature`;
     None for kinds that need a slower check.
 
     `call(*args, *captured)` is what runs, whose captured values `getters` read; `agreed` are
-    conditions on `a0`, `a1`, ..., which hold of calls that are in order; `again(values, rest)` is
+    conditions on `a0`, `a1`, ..., which hold of calls that are in order, as does `apart`, where
+    given, of arguments that share no memory; `again(values, rest)` is
     called where this function cannot tell.  The arguments numbered in `fixed` are static.  With
     `out`, calls are meant that are given such a tree of arrays to write the results into.  The
     parameters `keywords` are given, in this order, to the function's `**`.
@@ -111,11 +114,13 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
             kinds.conditions.append(same(read, x, names))
         elif not kinds.describe(x, p.name, read):
             return None
+    everyone = [p.name for p in parameters]
     parameters = [p for p in parameters if p.name not in keywords]
     values = [p.name for p in parameters]
     for getter in getters:
         value = names.new("v")
         values.append(value)
+        everyone.append(value)
         content, first = getter(), len(kinds.leaves)
         if not kinds.describe(content, value, f"({value} := {read_expression(getter, names)})"):
             return None
@@ -130,6 +135,8 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
                     if not (isinstance(getter, (Noted, Fixed)) or isinstance(getter, Kind)
                             and getter.of in read or isinstance(getter, EqualShapes)
                             and content and getter.of in read))]
+    if apart is not None:
+        conditions.append(renamed(apart, everyone, names))
     if out is not None:
         taken = native and outputs(call.function, out, given, names)
         if not taken or not taken[0].leaves or not all(isinstance(y.type, (Array, Scalar))
@@ -341,7 +348,8 @@ def renamed(text: str, values: Sequence[str], names: Names) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             node.id = (values[int(node.id[1:])] if node.id[1:].isdigit()
-                       else names.given(getattr(builtins, node.id), node.id))
+                       else names.given(FUNCTIONS_ASKED.get(node.id)
+                                        or getattr(builtins, node.id), node.id))
     return f"({ast.unparse(tree)})"
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from keyword import iskeyword
 from operator import attrgetter
+from typing import NamedTuple
 
 from ..compile_lock import cached_in_turn
 from ..errors import Line, Source
@@ -116,6 +117,15 @@ class Meeting:
     remedy: str = "pass arrays whose lengths go together"
 
 
+class Writes(NamedTuple):
+    """What a program writes to: `places` are names of parameters and paths in them; `parameters`
+    are the names of all that could share memory with those.
+    """
+
+    places: frozenset[tuple[str, tuple]] = frozenset()
+    parameters: frozenset[str] = frozenset()
+
+
 @dataclass(eq=False)
 class Function:
     """A named block whose parameters are arguments and whose yields are results.
@@ -129,7 +139,8 @@ class Function:
     Jacobian's rows), so that no pass may ask them for what the results need.  Calls of native code
     check that conditions on the arguments are met: those `required` by its indices
     (analysis/index_ranges.py), and lengths that are `alike`, pairs of (parameter, axis).  If it is
-    not `bounded` by the former and by checks of its own, native code compares every index.
+    not `bounded` by the former and by checks of its own, native code compares every index.  The
+    program writes to its arguments, or parts of them, in `writes`.
     """
 
     name: str
@@ -147,6 +158,7 @@ class Function:
     required: tuple = ()
     bounded: bool = False
     alike: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
+    writes: Writes = Writes()
 
     def remade(self, block: Block, **changes) -> Function:
         """Copy this function with another block, and whatever else `changes` name."""
@@ -167,15 +179,16 @@ class Recalled:
     """A function whose parameters and results are known from an earlier process; all else is
     generated on demand.
 
-    It has the `params`, `results`, `captures`, `meetings`, `tupled` and `name` of a Function, and
-    is not changed.
+    It has the `params`, `results`, `captures`, `meetings`, `writes`, `tupled` and `name` of a
+    Function, and is not changed.
     """
 
     def __init__(self, make: Callable[[], Function], name: str, params: list[Value],
                  results: list[Value], tupled: bool, captures: dict[str, Callable],
-                 meetings: tuple[Meeting, ...]):
+                 meetings: tuple[Meeting, ...], writes: Writes):
         self.make, self.name, self.params, self.results = make, name, params, results
         self.tupled, self.captures, self.meetings = tupled, captures, meetings
+        self.writes = writes
 
     @cached_in_turn
     def whole(self) -> Function:

@@ -157,6 +157,7 @@ def outline(function: Function, places: Places) -> dict:
     if any(isinstance(getter, Saved) for getter in function.captures.values()):
         raise NoAddress("a second half")
     return {"name": function.name, "tupled": function.tupled, "meetings": function.meetings,
+            "writes": function.writes,
             "params": [(p.name, p.type) for p in function.params],
             "results": [y.type for y in function.results],
             "captures": {name: places.of_getter(getter)
@@ -168,4 +169,4 @@ def stand_in(make: Callable[[], Function], kept: dict, finder: Finder) -> Recall
     return Recalled(make, kept["name"], [Value(type, name) for name, type in kept["params"]],
                     [Value(type) for type in kept["results"]], kept["tupled"],
                     {name: finder.getter(place) for name, place in kept["captures"].items()},
-                    kept["meetings"])
+                    kept["meetings"], kept["writes"])

@@ -8,12 +8,22 @@ import inspect
 import types
 import weakref
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import S2SError, Source, TypeMismatchError, UndecidedError, UnsupportedError
 from ...ir.builder import Builder, at, symbols_of
-from ...ir.graph import MISSING, Block, Function, Meeting, Value, free_values, identifier, walk
+from ...ir.graph import (
+    MISSING,
+    Block,
+    Function,
+    Meeting,
+    Value,
+    Writes,
+    free_values,
+    identifier,
+    walk,
+)
 from ...ir.reemit import rebuild
 from ...ir.types import Array, Extent, Scalar, Static, Tuple, Type, Unknown
 from ...ops.core.control import make_undefined
@@ -25,7 +35,7 @@ from ...transform.cleanup.tables import prepared_callee
 from ..control.recursion import call_recursive
 from ..domain.checkpoint_calls import mark, outline
 from ..domain.frame import Frame, NeedsHolder, PathEnded, Session, Tables
-from ..domain.heap import cells_in
+from ..domain.heap import Cell, Container, cells_in
 from ..domain.optional import has_maybe
 from ..domain.outside import NeedsTracking, Outside, place_of
 from ..domain.result_aliases import identities, is_shared_inside
@@ -241,12 +251,31 @@ def _run(
                     inspect.cleandoc(plain.__doc__ or ""), tupled, {
                         param.name: getter
                         for getter, (param, _) in captures.items()
-                    }, _defaults(function), _length_equalities(meetings, block.params))
+                    }, _defaults(function), _length_equalities(meetings, block.params),
+                    writes=Writes(frozenset((p.name, path) for p, binding in zip(params, args)
+                                            for path in _written_in(frame, binding, before)),
+                                  frozenset(p.name for p in block.params)))
     changes = changes or session.doubtful
     inside = (changes or shares or optional or bool(session.outside.written)
               or session.leaving is not None or is_shared_inside(frame.heap, result))
     return made, inside, changes, session.leaving, None if inside else identities(
         frame.heap, result)
+
+
+def _written_in(frame: Frame, binding, before: dict, path: tuple = (),
+                seen: tuple = ()) -> Iterator[tuple]:
+    """The paths to what the program has written to in an argument."""
+    heap = frame.heap
+    if any(binding is other for other in seen):
+        return
+    if isinstance(binding, (Cell, Container)) and heap.contents.get(binding) is not before.get(
+            binding):
+        yield path
+    content = before.get(binding) if isinstance(binding, (Cell, Container)) else binding
+    members = (content.items() if isinstance(content, dict) else enumerate(content)
+               if isinstance(content, (tuple, list)) else ())
+    for key, member in members:
+        yield from _written_in(frame, member, before, (*path, key), (*seen, binding))
 
 
 def _computed_of(x: Value, params: list[Value]) -> tuple[int, ...]:
