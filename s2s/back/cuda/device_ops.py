@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ...errors import UnsupportedError
 from ...ir.builder import emit
-from ...ir.graph import Op, Value
+from ...ir.graph import MISSING, Op, Value
 from ...ir.types import INT, NONE, Array, Scalar, Type
 from ...ops.arrays.reshape import only
 from ...ops.core import elementwise as ew
@@ -74,6 +74,11 @@ signed = Record("signed", evaluate=None, infer=lambda i: INT, syntax=lambda i: c
 LOG_2 = math.log(2.0)
 
 
+def _of(x: Value, number: float):
+    """The number with the dtype of x: a bare literal would make float32 float64."""
+    return np.float32(number) if x.type == Scalar("float32") else number
+
+
 def _in_math(record: Record, *xs):
     return IN_MATH[record](*xs)
 
@@ -82,11 +87,12 @@ def _in_math(record: Record, *xs):
 # that compiler, and changes with it.
 SPELLED: dict[Record, Callable] = {  # replacements for ops that it does not compile
     ew.square: lambda x: x * x,
-    ew.reciprocal: lambda x: 1.0 / x,
-    ew.exp2: lambda x: 2.0 ** x,
+    ew.reciprocal: lambda x: _of(x, 1.0) / x,
+    ew.exp2: lambda x: _of(x, 2.0) ** x,
     ew.positive: lambda x: x,
     ew.quotient: lambda a, b: a / b,
-    ew.sign: lambda x: select(x > 0, 1.0, select(x < 0, -1.0, x * 0.0)),
+    ew.sign: lambda x: select(x > _of(x, 0.0), _of(x, 1.0),
+                             select(x < _of(x, 0.0), _of(x, -1.0), x * _of(x, 0.0))),
     ew.maximum: lambda a, b: select(ew.not_equal(a, a), a, select(a < b, b, a)),
     ew.minimum: lambda a, b: select(ew.not_equal(a, a), a, select(b < a, b, a)),
     ew.clip: lambda x, lo, hi: select(x < lo, lo, select(x > hi, hi, x)),
@@ -99,9 +105,11 @@ SPELLED: dict[Record, Callable] = {  # replacements for ops that it does not com
         ew.max_(a, b) + _in_math(ew.log1p, _in_math(ew.exp, -ew.abs_(a - b)))),
     ew.logaddexp2: lambda a, b: (
         ew.max_(a, b)
-        + _in_math(ew.log1p, _in_math(ew.exp, -ew.abs_(a - b) * LOG_2)) / LOG_2),
+        + _in_math(ew.log1p, _in_math(ew.exp, -ew.abs_(a - b) * _of(a, LOG_2)))
+        / _of(a, LOG_2)),
     ew.absolute: ew.abs_,
-    ew.heaviside: lambda x, h: select(x > 0, 1.0, select(x < 0, 0.0, h)),
+    ew.heaviside: lambda x, h: select(x > _of(x, 0.0), _of(x, 1.0),
+                                     select(x < _of(x, 0.0), _of(x, 0.0), h)),
 }
 
 
@@ -115,7 +123,9 @@ def respell(op: Op, inputs: list[Value]):
     record = op.record
     if not record.elementwise:
         return None
-    typed = [_typed(x, op.output.type) for x in inputs]
+    typed = _typed(inputs)
+    if record is ew.power and typed[1].constant == 2:
+        return typed[0] * typed[0]  # as NumPy does
     if record in SPELLED:
         return value(SPELLED[record](*typed))
     if record in IN_MATH:
@@ -129,8 +139,9 @@ def respell(op: Op, inputs: list[Value]):
     return emit(record, *typed, **op.attrs)
 
 
-def _typed(x: Value, wanted: Type) -> Value:
-    """Python numbers with the dtype of float32 arithmetic: a bare literal would make it float64."""
-    if type(x.constant) is float and wanted == Scalar("float32"):
-        return value(np.float32(x.constant))
-    return x
+def _typed(xs: Sequence[Value]) -> list[Value]:
+    """Python numbers with the dtype of float32 arithmetic, which a bare literal makes float64."""
+    dtypes = {x.type.dtype for x in xs if x.constant is MISSING}
+    if "float32" not in dtypes or not dtypes <= {"float32", "bool"}:
+        return list(xs)
+    return [value(np.float32(x.constant)) if type(x.constant) in (int, float) else x for x in xs]
