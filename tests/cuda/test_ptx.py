@@ -2,6 +2,7 @@
 driver.
 """
 
+import ast
 import importlib.util
 import re
 import subprocess
@@ -19,12 +20,15 @@ from examples import EXAMPLES
 from numba import cuda, types
 from numba.core.sigutils import normalize_signature
 import s2s
+from launch_counts import counts
 from s2s import pipeline
 from s2s.back.cuda.host import render_cuda
 
 for name, (f, args) in EXAMPLES.items():
     function = s2s.jit(f, target="cuda").lower(*args).function
     module = render_cuda(pipeline.loops_of(function, "cuda"))
+    print("==", name, "== counts")
+    print(counts(module.text))
     namespace = {}
     exec(module.text, namespace)
     for kernel, signature in module.kernels.items():
@@ -49,8 +53,8 @@ def is_missing() -> str:
 
 
 @pytest.fixture(scope="module")
-def kernels() -> dict[str, str]:
-    """The PTX of each example's kernels."""
+def parts() -> list[tuple[str, str, str]]:
+    """Of each example its counts, and the PTX of each kernel: example, kernel, text."""
     reason = is_missing()
     if reason:
         pytest.skip(reason)
@@ -65,10 +69,28 @@ def kernels() -> dict[str, str]:
     )
     assert run.returncode == 0, run.stderr[-8000:]
     parts = re.split(r"^== (.*) == (.*)$", run.stdout, flags=re.M)[1:]
+    return list(zip(parts[::3], parts[1::3], parts[2::3]))
+
+
+@pytest.fixture(scope="module")
+def kernels(parts) -> dict[str, str]:
+    """The PTX of each example's kernels."""
     found: dict[str, str] = {}
-    for name, _, text in zip(parts[::3], parts[1::3], parts[2::3]):
-        found[name] = found.get(name, "") + text
+    for name, kernel, text in parts:
+        if kernel != "counts":
+            found[name] = found.get(name, "") + text
     return found
+
+
+# by example: at most so many launches, and so many of one thread; of others one, of many threads
+MOST = {
+    "gradient of newton, lane by lane": (2, 0),
+    "tangent of newton, lane by lane": (2, 0),
+    "a loop in order": (1, 1),
+    "a table": (5, 1),
+    "heat in a plane": (4, 0),
+    "linear system": (4, 0),
+}
 
 
 pytestmark = pytest.mark.cuda
@@ -94,6 +116,16 @@ pytestmark = pytest.mark.cuda
 def test_kernels_compile_for_sm_90(kernels, name):
     assert ".target sm_90" in kernels[name]
     assert ".entry" in kernels[name]
+
+
+def test_launches_are_few_and_arrays_stay_on_the_device(parts):
+    counted = {name: ast.literal_eval(text.strip()) for name, kernel, text in parts
+               if kernel == "counts"}
+    assert len(counted) > 20
+    for name, found in counted.items():
+        launches, single = MOST.get(name, (1, 0))
+        assert (found["launches"] <= launches and found["one thread"] <= single
+                and not found["arrays"]), (name, found)
 
 
 def test_single_precision_stays_single(kernels):

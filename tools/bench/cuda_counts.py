@@ -15,7 +15,6 @@ that compute; `numbers`, read from the device; `arrays`, copied to the host and 
 """
 
 import argparse
-import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -28,12 +27,10 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "cuda")]
 
 from examples import EXAMPLES  # noqa: E402
+from launch_counts import COLUMNS, counts  # noqa: E402
 from programs import MORE_RESULTS, PROGRAMS  # noqa: E402
 
 import s2s  # noqa: E402
-
-COLUMNS = ("launches", "one thread", "CuPy", "numbers", "arrays")
-ALLOCATES = {"empty", "zeros", "asarray"}
 
 
 def programs() -> Iterator[tuple[str, object, tuple]]:
@@ -48,24 +45,6 @@ def programs() -> Iterator[tuple[str, object, tuple]]:
         f = s2s.value_and_grad(case.program, argnums=case.WRT) if case.WRT else case.program
         yield (f"bench: {name}", s2s.vmap(f, case.AXES) if hasattr(case, "AXES") else f,
                case.arguments(8))
-
-
-def counts(text: str) -> dict[str, int]:
-    """The numbers of the columns in a module of CUDA code."""
-    main = ast.parse(text).body[-1]
-    calls = [node for node in ast.walk(main) if isinstance(node, ast.Call)]
-    launches = [c for c in calls if isinstance(c.func, ast.Subscript)]
-    names = [ast.unparse(c.func) for c in calls]
-    return {
-        "launches": len(launches),
-        "one thread": sum(ast.unparse(c.func.slice) == "(1, 1)" for c in launches),
-        "CuPy": sum(name.startswith("cp.") and name.split(".")[-1] not in ALLOCATES
-                    or name.split(".")[-1] in ("sum", "max", "min") for name in names)
-                + sum(isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
-                      for node in ast.walk(main)),
-        "numbers": names.count("number"),
-        "arrays": names.count("to_numpy"),
-    }
 
 
 def table(rows: dict[str, dict[str, int] | str]) -> str:
