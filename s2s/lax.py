@@ -26,6 +26,7 @@ from .ops.program.collectives import (  # noqa: F401
     pshuffle,
     psum,
     psum_scatter,
+    pswapaxes,
 )
 
 

@@ -19,6 +19,7 @@ PAGES = [
     "docs/compiling.md",
     "docs/checks.md",
     "docs/rules.md",
+    "docs/axes.md",
 ]
 PROSE = [*PAGES, "CHANGELOG.md", "CONTRIBUTING.md", "docs/non-smooth.md", "docs/refusals.md"]
 BLOCK = re.compile(r"(prints\n\n)?^```(python|text)\n(.*?)^```$", re.M | re.S)

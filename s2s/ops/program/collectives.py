@@ -497,6 +497,16 @@ def _all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None
     return _of_leaves(x, lambda x: _exchanged(x, names, split, concat, tiled))
 
 
+def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
+    """Exchange the axis `axis` of `x` with that of the lanes, which is as long."""
+    _outside(name=axis_name)
+
+
+@numpy_function(pswapaxes)
+def _pswapaxes(x, axis_name, axis, *, axis_index_groups=None) -> Value:
+    return _all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
 def _exchanged(x: Value, names: Sequence[Hashable], split: int, concat: int, tiled: bool) -> Value:
     split, concat = normal_axis(split, known_rank(x)), normal_axis(concat, known_rank(x))
     sizes = [emit(size_record, name=name) for name in names]

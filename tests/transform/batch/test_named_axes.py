@@ -152,6 +152,37 @@ def test_permutation_over_two_axes():
     agree(moved, expected.reshape(3, 4))
 
 
+def test_as_in_the_tests_of_jax():
+    """What tests/batching_test.py of JAX asks of collectives, beside what named_axes.py has."""
+    x, y = np.arange(10.0), np.arange(15.0).reshape(3, 5)
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        order = rng.permutation(10)
+        pairs = rng.permutation(np.stack([np.arange(10), order], axis=-1))
+        expected = np.empty(10)
+        expected[order] = x
+        agree(s2s.vmap(lambda v, p: v - lax.ppermute(v, "i", p), (0, None), axis_name="i")(
+            x, pairs), x - expected)
+
+    def rows(v):
+        return lax.all_gather(v, "i")
+
+    agree(s2s.vmap(rows, in_axes=1, out_axes=None, axis_name="i")(y), y.T)
+    agree(s2s.vmap(s2s.vmap(rows, out_axes=None, axis_name="i"), axis_name="j")(y), y)
+    agree(s2s.vmap(s2s.vmap(rows, axis_name="j"), out_axes=None, axis_name="i")(y), y.T)
+    both = s2s.vmap(lambda v: (rows(np.ones_like(v)), rows(1)), 1, None, axis_name="i")(y)
+    agree(both, (np.ones((5, 3)), np.ones(5, int)))
+
+    def pulled(v, bar):
+        return s2s.vjp(rows, v)[1](bar)[0]
+
+    bars = rng.normal(size=(3, 3, 4))
+    agree(s2s.vmap(pulled, axis_name="i")(ROWS, bars), np.sum(bars, axis=0))
+    cube = rng.normal(size=(3, 3, 2))
+    agree(s2s.vmap(lambda v: lax.pswapaxes(v, "i", 0), axis_name="i")(cube), cube.swapaxes(0, 1))
+    s2s.check_grads(over_lanes(lambda v: v - lax.psum(v * v, ("j", "i")), 0, True), (ROWS,))
+
+
 def test_source_reads_as_array_code():
     f = s2s.vmap(lambda x: x - lax.pmean(x, "i"), axis_name="i")
     f(X)
