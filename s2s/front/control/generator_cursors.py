@@ -43,7 +43,7 @@ from ..syntax.liveness import (
 )
 from ..values.dicts import store
 from ..values.iterator_invalidation import State, Watch
-from .iterables import ENDLESS, Iterable
+from .iterables import ENDLESS, Iterable, ObjectCursor
 
 ITS_METHODS = ("send", "__next__")
 SPENT = "spent"
@@ -117,9 +117,9 @@ def cursor_over(frame: Frame, cursor: Cursor, node: gast.AST) -> Iterable:
                     held=(cursor,))
 
 
-def cursors_of(source: Iterable) -> list[Cursor]:
-    """The generators whose items these are."""
-    return [held for held in source.held if isinstance(held, Cursor)]
+def cursors_of(source: Iterable) -> list[Cursor | ObjectCursor]:
+    """The generators, and objects with a `__next__`, whose items these are."""
+    return [held for held in source.held if isinstance(held, (Cursor, ObjectCursor))]
 
 
 def is_endless_generator(definition: gast.FunctionDef) -> bool:

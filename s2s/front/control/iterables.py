@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import gast
@@ -16,8 +16,10 @@ from ...ops.core.record import value
 from ...ops.core.shape import length
 from ...ops.program.checkpoint import Plan
 from ..domain.frame import Frame, Object
-from ..domain.functions import Generator, Method
+from ..domain.functions import FunctionValue, Generator, Method
 from ..domain.heap import Cell, Container
+from ..syntax.find_source import definition_of
+from ..syntax.liveness import inside
 from ..values.captured_lists import outside_items
 from ..values.dicts import Entries, entries_of
 from ..values.list_views import item_of_list
@@ -73,6 +75,10 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
             return iterable(frame, members_of(frame, binding, node), node)
         case Container() if (function := method_of(binding, "__iter__")) is not None:
             found = frame.session.call(frame, Method(function, binding), [], {}, node)
+            if isinstance(found, Container) and method_of(found, "__next__") is not None:
+                cursor = ObjectCursor(frame, found, node)
+                return Iterable(lambda k: cursor.next(frame.session.active or frame, node),
+                                (0, ENDLESS, 1), held=(cursor,))
             return iterable(frame, found, node)
         case str():
             return Iterable(lambda k: binding[k], trips=len(binding))
@@ -96,6 +102,34 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
             raise TypeMismatchError("a loop over a number", frame.line(node), "loop over range(n)")
     kind = type(binding.content if isinstance(binding, Object) else binding).__name__
     raise frame.refuse(f"a loop over a {kind}", node, "loop over a range, an array or a tuple")
+
+
+class ObjectCursor(FunctionValue):
+    """An object of the program's with a `__next__` that never ends, where something runs over it.
+    """
+
+    def __init__(self, frame: Frame, iterator: Container, node: gast.AST):
+        self.iterator = iterator
+        definition = definition_of(method_of(iterator, "__next__")).node
+        if any(isinstance(x, gast.Raise) or isinstance(x, gast.Call) and getattr(
+                x.func, "id", getattr(x.func, "attr", "")) in ("next", "__next__")
+               for stmt in definition.body for x in inside(stmt)):
+            raise frame.refuse(
+                f"a loop over a {iterator.cls.__name__}, whose __next__ may end it", node,
+                "write its __iter__ with `yield`, or call next() in a `while` loop")
+
+    def held(self) -> Iterator:
+        yield self.iterator
+
+    def next(self, frame: Frame, node: gast.AST | None):
+        """Its next item."""
+        step = Method(method_of(self.iterator, "__next__"), self.iterator)
+        return frame.session.call(frame, step, [], {}, node)
+
+    def spend(self, frame: Frame) -> None:
+        """Refuse a consumer that takes one more item than it uses."""
+        raise frame.refuse("zip, which takes one more item of an iterator than it uses", None,
+                           "let the range come first: zip(range(n), ...)")
 
 
 def known_members(frame: Frame, get: Callable, count: int, binding) -> Iterable:

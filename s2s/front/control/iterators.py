@@ -18,11 +18,12 @@ from ...errors import TypeMismatchError
 from ...ir.graph import MISSING, Value
 from ...ops.core.record import value
 from ..domain.frame import Frame
-from ..domain.functions import FunctionValue, Generator
+from ..domain.functions import FunctionValue, Generator, Method
 from ..domain.heap import Container
 from ..values.dicts import store
 from ..values.exceptions import is_caught
 from ..values.iterator_invalidation import State, Watch, was_written
+from ..values.objects import method_of
 from .generator_cursors import Cursor
 from .iterables import Iterable, iterable, normalised_range
 from .join import branch
@@ -125,6 +126,9 @@ def iterator_of(frame: Frame, node: gast.AST, source):
     """iter(source)."""
     if isinstance(source, OneShotIterator):
         return source
+    if method_of(source, "__next__") is not None:
+        step = Method(method_of(source, "__iter__"), source)
+        return frame.session.call(frame, step, [], {}, node)
     return once(frame, frame.contents_of(source), "iter()", (source,))
 
 
@@ -132,6 +136,12 @@ def next_of(frame: Frame, node: gast.AST, source, default, require_item: Callabl
     """next(source, default); `require_item(taken, count)` raises StopIteration in the program if
     nothing is left, for which there is no default.
     """
+    if method_of(source, "__next__") is not None:
+        if default is not ALL:
+            raise frame.refuse("next() of an object with a second argument", node,
+                               "catch StopIteration")
+        step = Method(method_of(source, "__next__"), source)
+        return frame.session.call(frame, step, [], {}, node)
     if not isinstance(source, OneShotIterator):
         raise TypeMismatchError("next() of what is no iterator", frame.line(node),
                                 "make one: it = iter(...)")

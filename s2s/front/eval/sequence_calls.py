@@ -677,6 +677,10 @@ def _next(frame: Frame, node, source, default=ALL):
 def _cycle(frame: Frame, node, source):
     """itertools.cycle(source): endless even for an empty source, where its index is invalid."""
     items = as_sequence(frame, node, source)
+    members = frame.members(items)
+    if members and all(isinstance(x, (Value, int, float, complex)) for x in members):
+        items = new_list(frame, members)
+        as_list(frame, items)  # before all loops that ask for the next one
     count = apply(frame, len, [items], {}, node)
     return Iterable(lambda k: take(frame, items, binary(frame, gast.Mod(), k, count, node)),
                     (0, ENDLESS, 1), held=(items,))
