@@ -23,6 +23,14 @@ def with_statement(x):
         return x
 
 
+class Row(tuple):
+    pass
+
+
+def class_of_tuples(x):
+    return Row((x, x))[0]
+
+
 def class_inside(x):
     class Point:
         pass
@@ -74,6 +82,7 @@ def recursive(x):
 UNSUPPORTED = [
     (generator, [FLOAT], "generators and coroutines", "return the values"),
     (with_statement, [FLOAT], "a `with` statement", "outside the function"),
+    (class_of_tuples, [FLOAT], "Row is a class of its own of tuples", "typing.NamedTuple"),
     (class_inside, [FLOAT], "a class inside a function", "module level"),
     (import_inside, [FLOAT], "an import of what is not there", "install it"),
     (a_set, [FLOAT], "a set is returned", "sorted(s)"),

@@ -767,6 +767,22 @@ def test_keyed_by_run_time_data_compiled(f, args):
     judge(f, *args, wrt=floats(args), compiled=True)
 
 
+EDGES = [("a", "b"), ("b", "c"), ("c", "a"), ("b", "d")]
+
+
+def neighbours_by_name(x):
+    around = defaultdict(set)
+    for a, b in EDGES:
+        around[a].add(b)
+        around[b].add(a)
+    flow = {name: x[k] for k, name in enumerate(sorted(around))}
+    return sum(v * sum(flow[other] for other in sorted(around[name])) for name, v in flow.items())
+
+
+def test_sets_of_words_that_a_defaultdict_makes():
+    judge(neighbours_by_name, X)
+
+
 def missing_key(x):
     d = {}
     for i in range(len(x)):

@@ -8,7 +8,7 @@ import math
 import os
 import subprocess
 import sys
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import pytest
@@ -1074,3 +1074,16 @@ def collect_known(x, n, found):
     ids=named)
 def test_recursion_over_what_is_known_is_unrolled(f):
     judge(f, np.array([1.3, 0.6]))
+
+
+def composed(*functions):
+    return reduce(lambda f, g: lambda x: g(f(x)), functions, lambda x: x)
+
+
+def composition(x):
+    pipe = composed(np.sin, lambda v: v * x, np.sum, clamped(-0.5)(1.0))
+    return pipe(x) * composed(np.exp, composed(np.sum, np.cos))(x)
+
+
+def test_a_function_that_calls_others_of_its_text_is_no_recursion():
+    judge(composition, np.array([1.3, 0.6]))

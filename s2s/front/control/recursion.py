@@ -165,8 +165,11 @@ def call_recursive(frame: Frame, definition: Definition, bindings: dict, node: g
         raise
 
 
-def is_unrolled(frame: Frame, definition: gast.AST, bindings: dict, node: gast.AST | None) -> bool:
-    """Whether calls of a recursive function are inlined.  Note [Unrolled recursion]"""
+def is_unrolled(frame: Frame, definition: gast.AST, bindings: dict, node: gast.AST | None,
+                lexical: Frame | None = None) -> bool:
+    """Whether calls of a recursive function, defined in `lexical`, are inlined.  Note [Unrolled
+    recursion]
+    """
     session = frame.session
     if definition not in session.unrolled:
         return False
@@ -174,7 +177,8 @@ def is_unrolled(frame: Frame, definition: gast.AST, bindings: dict, node: gast.A
     keys = rename_symbols([key_of(frame.value(leaf)) for leaf in leaves], Names())
     around = frame
     while around is not None:
-        if around.node is definition and (around.caller, definition) in session.inlined:
+        if (around.node is definition and around.lexical is lexical
+                and (around.caller, definition) in session.inlined):
             known, with_keys = session.inlined[around.caller, definition]
             if same_structure(known, structure) and with_keys == keys:
                 raise frame.refuse("recursion", node, "write a loop")

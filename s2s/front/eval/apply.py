@@ -114,6 +114,7 @@ KNOWN_NOW = {
 }
 ABOUT_OBJECTS = (len, iter, next, id, setattr)  # these need no members
 
+CONTAINERS = (tuple, list, dict, set, frozenset, float, int, complex, str)
 OF_WORDS = (len, ord, int, float)
 SPECIAL = {
     abs: "__abs__",
@@ -731,6 +732,12 @@ def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
                             "write it with functions that s2s knows, or as a loop")
     if not callable(function):
         return frame.refuse(f"a {type(function).__name__} is called", node, "call a function")
+    base = next((c for c in getattr(function, "__mro__", ()) if c in CONTAINERS), None)
+    if base is not None:
+        return frame.refuse(
+            f"{name} is a class of its own of {base.__name__}s", node,
+            "derive it from typing.NamedTuple, or hold the tuple in an attribute"
+            if base is tuple else f"hold the {base.__name__} in an attribute of a plain class")
     return frame.refuse(f"s2s cannot look into {name}", node,
                         "write it in Python, with numbers and arrays")
 
@@ -1030,7 +1037,7 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
     name = getattr(local.node, "name", "lambda")
     bindings = bound_arguments(frame, signature, name, args, keywords, node)
     outer = local.frame
-    if local_may_call_itself(local) and not is_unrolled(frame, local.node, bindings, node):
+    if local_may_call_itself(local) and not is_unrolled(frame, local.node, bindings, node, outer):
         definition = Definition(("inside", id(local.node), id(outer)), identifier(name), local.node,
                                 body, outer.source, outer.globals, outer.closure, outer)
         return call_recursive(frame, definition, bindings, node)

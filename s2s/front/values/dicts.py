@@ -5,6 +5,7 @@ The structure of a container, such as the keys of a dict, is static; only its me
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Callable
 
@@ -124,10 +125,18 @@ def entry(frame: Frame, base: Container, key):
     if base.cls is not defaultdict:
         guard(frame, KeyError, lambda: True, key)
     if base.cls is defaultdict and base.factory is not None:
-        made = frame.session.call(frame, base.factory, [], {}, None)
+        made = frame.session.call(frame, base.factory, [], {}, _factory_call(base))
         store(frame, base, {**base.members, key: made})
         return made
     raise missing(base, key)
+
+
+def _factory_call(base: Container) -> gast.AST | None:
+    """What stands for the calls of a defaultdict's factory, as places where a set is made."""
+    site = base.site
+    if site is not None and not hasattr(site, "factory_call"):
+        site.factory_call = copy.copy(site)
+    return getattr(site, "factory_call", None)
 
 
 def missing(base: Container, key) -> TypeMismatchError:
