@@ -84,3 +84,47 @@ class Own(UserWarning):
 def test_refusals(f, message):
     with pytest.raises(s2s.UnsupportedError, match=message):
         s2s.grad(f)(1.0)
+
+
+class Solver:
+    def __init__(self):
+        self.log = logging.getLogger("s2s.tests.solver")
+
+    def step(self, x):
+        self.log.warning("at %.2f", x, extra={"k": 1})
+        return x * x
+
+
+def told_by_loggers_made_inside(x):
+    log = logging.getLogger(__name__)
+    if log.isEnabledFor(logging.INFO):
+        log.info("starts")
+    logging.getLogger().error("root")
+    try:
+        if x > 0.5:
+            raise ValueError("too large")
+    except ValueError:
+        log.error("caught", exc_info=False)
+    return Solver().step(x)
+
+
+def test_loggers_made_inside_say_what_they_say(caplog):
+    gradient = s2s.grad(told_by_loggers_made_inside)
+    for level in (logging.INFO, logging.WARNING, logging.INFO):
+        caplog.set_level(level)
+        said = []
+        for f in (told_by_loggers_made_inside, gradient):
+            caplog.clear()
+            f(0.7)
+            said.append([(r.name, r.levelname, r.getMessage()) for r in caplog.records])
+        assert said[0] == said[1] and len(said[0]) == 3 + (level == logging.INFO)
+
+
+def test_a_traceback_is_not_logged():
+    def f(x):
+        logger.exception("failed")
+        return x
+
+    with pytest.raises(s2s.UnsupportedError, match="a traceback in a message") as caught:
+        s2s.grad(f)(1.0)
+    assert "logger.error" in str(caught.value) and "^" in str(caught.value)

@@ -219,7 +219,7 @@ def _apply_wrapper(frame: Frame, function, args: list, keywords: dict, node: gas
               ) if args and function not in BUILTINS:
             return apply_method(frame, args[0], function.__name__, args[1:], keywords, node)
         case types.FunctionType() | types.MethodType() if (said := logger(function)) is not None:
-            return log(frame, node, said, args, keywords)
+            return log(frame, node, said, function, args, keywords)
         case types.MethodType() if hasattr(function.__func__, "function_for"):
             owner = frame.outside(function.__self__, Fixed(function.__self__), "self")
             return apply(frame, function.__func__, [owner, *args], keywords, node)

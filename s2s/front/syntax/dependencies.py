@@ -160,6 +160,17 @@ class Absent:
 
 
 @dataclass(frozen=True)
+class Enabled:
+    """A getter of whether a logger takes messages of a level."""
+
+    of: object
+    level: int
+
+    def __call__(self):
+        return self.of.isEnabledFor(self.level)
+
+
+@dataclass(frozen=True)
 class Noted:
     """A getter, `of`, that need not be checked again in this process, but in another one
     (s2s/persist).

@@ -39,6 +39,8 @@ from ...ops.program.effects import (
 from ..domain.frame import ExceptionObject, Frame, Object, PathEnded, Text
 from ..domain.functions import FunctionValue as Function
 from ..domain.heap import Cell, Container
+from ..syntax.captures import Fixed
+from ..syntax.dependencies import Enabled, note_dependency
 from .exceptions import is_caught, throw
 from .strings import Choice, FormatCall, Piece, Word, freeze, spelled_out
 
@@ -164,17 +166,18 @@ def warn(frame: Frame, node: gast.Call, message, category=UserWarning, stackleve
     emit(print_record, *layout.inputs, items=items, keywords=keywords, function="warnings.warn")
 
 
-LOGGED = {"debug", "info", "warning", "error", "critical", "log"}
+LOGGED = {"debug", "info", "warning", "error", "critical", "log", "exception", "isEnabledFor",
+          "getLogger"}
 
 
 def logger(function) -> str | None:
     """The spelling in generated code of a message function of `logging`, or of such a method of a
-    logger; None for other functions.
+    logger; None for other functions.  Also of the functions that give a logger, and ask one.
     """
     logging, name = sys.modules.get("logging"), getattr(function, "__name__", None)
     if logging is None or name not in LOGGED:
         return None
-    if getattr(logging, name) is function:
+    if getattr(logging, name, None) is function:
         return f"logging.{name}"
     owner = getattr(function, "__self__", None)
     if isinstance(owner, logging.Logger) and logging.getLogger(owner.name) is owner:
@@ -182,14 +185,30 @@ def logger(function) -> str | None:
     return None
 
 
-def log(frame: Frame, node: gast.Call, function: str, args: list, keywords: dict) -> None:
-    """`logging.info(...)`, `logger.info(...)`: executed once, in the forward pass."""
-    if keywords:
-        raise frame.refuse(f"a message for a logger with the argument {next(iter(keywords))}", node,
-                           "log the text alone, and what fills it")
+def log(frame: Frame, node: gast.Call, function: str, called, args: list, keywords: dict):
+    """`logging.info(...)`, `logger.info(...)`: executed once, in the forward pass.
+
+    `logging.getLogger(...)` gives the logger now, and what `logger.isEnabledFor(...)` says is a
+    condition on the code.
+    """
+    name = called.__name__
+    if name in ("getLogger", "isEnabledFor"):
+        given = [frame.static(x, "the name of a logger, and a level,", node)
+                 for x in (*args, *keywords.values())]
+        if name == "getLogger":
+            found = called(*given)
+            return Object(found, Fixed(found), "logger")
+        enabled = Enabled(called.__self__, *given)
+        note_dependency(enabled, enabled())
+        return enabled()
+    if name == "exception" or keywords.get("exc_info", False) is not False:
+        raise frame.refuse("a traceback in a message for a logger", node,
+                           "log what the exception says: logger.error(...)")
     layout = Layout(frame, node, [])
     items = tuple(layout.template(x) for x in args)
-    emit(print_record, *layout.inputs, items=items, function=function)
+    named = tuple((key, layout.template(x)) for key, x in keywords.items())
+    emit(print_record, *layout.inputs, items=items, keywords=named, function=function)
+    return None
 
 
 def raise_(frame: Frame, node: gast.AST, thrown: ExceptionObject,
