@@ -119,11 +119,13 @@ class Meeting:
 
 class Writes(NamedTuple):
     """What a program writes to: `places` are names of parameters and paths in them; `parameters`
-    are the names of all that could share memory with those.
+    are the names of all that could share memory with those.  It writes to views that are such only
+    of the places `in_order`, if these are C-contiguous.
     """
 
     places: frozenset[tuple[str, tuple]] = frozenset()
     parameters: frozenset[str] = frozenset()
+    in_order: frozenset[tuple[str, tuple]] = frozenset()
 
 
 @dataclass(eq=False)

@@ -38,7 +38,11 @@ from .optional import Maybe, optional_error
 
 
 class SharedError(RankError):
-    """A write whose effect on another name cannot be decided."""
+    """A write whose effect on another name cannot be decided; unless the argument `in_order` is
+    C-contiguous.
+    """
+
+    in_order: object = None
 
 
 @dataclass(eq=False)
@@ -64,6 +68,8 @@ class Cell:
     made: Value | tuple | None = None  # the initial content
     # whether it is C-contiguous, once that has been asked
     contiguous: bool | None = None
+    # the argument that it is a view of if that is C-contiguous, as only a call can tell
+    view_in_order_of: Cell | None = None
     flat: bool = False  # x.flat: parts of it are copies
     is_tuple: bool = False  # a tuple of run-time length, which nothing changes
     held: frozenset = frozenset()  # of a list: cells that its items may share memory with
@@ -606,6 +612,7 @@ class Heap:
                         "this writes into an item of a list, and may or may not write into another "
                         "item of it, too",
                         current().line, "put copies (`.copy()`) of them into the list"))
+                error.in_order = root.view_in_order_of if isinstance(root, Cell) else None
                 error.carriers = carriers_of(family, *(own.family() | own.held
                                                        for own in (*other.roots, other)))
                 raise error

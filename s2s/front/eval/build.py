@@ -35,7 +35,7 @@ from ...transform.cleanup.tables import prepared_callee
 from ..control.recursion import call_recursive
 from ..domain.checkpoint_calls import mark, outline
 from ..domain.frame import Frame, NeedsHolder, PathEnded, Session, Tables
-from ..domain.heap import Cell, Container, cells_in
+from ..domain.heap import Cell, Container, SharedError, cells_in
 from ..domain.optional import has_maybe
 from ..domain.outside import NeedsTracking, Outside, place_of
 from ..domain.result_aliases import identities, is_shared_inside
@@ -121,6 +121,7 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
     one_of: set = set()
     holding: set = set()
     unrolled: set = set()
+    in_order: set = set()
     tables = Tables()
     first = None
     while True:
@@ -128,7 +129,7 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
         try:
             with collect_dependencies() as found:
                 made = _run(function, types, keyed, tracked, flags, one_of, holding, unrolled,
-                            tables)
+                            in_order, tables)
                 _forget_covered(found, tables.getters, made[0])
                 return BuiltFunction(*made, found)
         except NeedsTracking as asked:
@@ -156,6 +157,9 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
             if not unrolled.issuperset(error.unrolled):
                 unrolled |= error.unrolled
                 continue
+            if getattr(error, "in_order", None) not in (None, *in_order):
+                in_order.add(error.in_order)
+                continue
             if flags.issuperset(error.flags) and len(one_of) == asked:
                 raise first from None
             flags.update(error.flags)
@@ -181,7 +185,7 @@ def _forget_covered(found: dict[Callable, object], tables: dict, function: Funct
 
 def _run(
     function: Callable, types: Sequence[Type], keyed: set, tracked: dict, flags: set, one_of: set,
-    holding: set, unrolled: set, tables: Tables
+    holding: set, unrolled: set, in_order: set, tables: Tables
 ) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
     target = target_of(function)
     plain = target.function
@@ -212,6 +216,10 @@ def _run(
         cells = [cell for binding in bindings.values() for cell in frame.reachable_cells(binding)]
         before = {cell: frame.heap.contents[cell] for cell in cells}
         session.given.update(cells)
+        argued = {(p.name, path): cell for p, binding in zip(params, args)
+                  for path, cell in _parts_of(binding, before)}
+        for place in in_order:
+            argued[place].contiguous = True
         bind_state(frame)
         try:
             result = run_activation(frame, function, plain, bindings, definition)
@@ -230,6 +238,9 @@ def _run(
             raise
         except S2SError as error:
             _name_flags(error, params, session)
+            if isinstance(error, SharedError):  # where it is, for the next attempt
+                error.in_order = next((place for place, cell in argued.items()
+                                       if cell is error.in_order), None)
             raise
     outline(block, session)
     changes = any(frame.heap.contents[cell] is not content for cell, content in before.items())
@@ -252,9 +263,10 @@ def _run(
                         param.name: getter
                         for getter, (param, _) in captures.items()
                     }, _defaults(function), _length_equalities(meetings, block.params),
-                    writes=Writes(frozenset((p.name, path) for p, binding in zip(params, args)
-                                            for path in _written_in(frame, binding, before)),
-                                  frozenset(p.name for p in block.params)))
+                    writes=Writes(frozenset(
+                        place for place, cell in argued.items()
+                        if frame.heap.contents.get(cell) is not before.get(cell)),
+                        frozenset(p.name for p in block.params), frozenset(in_order)))
     changes = changes or session.doubtful
     inside = (changes or shares or optional or bool(session.outside.written)
               or session.leaving is not None or is_shared_inside(frame.heap, result))
@@ -262,20 +274,19 @@ def _run(
         frame.heap, result)
 
 
-def _written_in(frame: Frame, binding, before: dict, path: tuple = (),
-                seen: tuple = ()) -> Iterator[tuple]:
-    """The paths to what the program has written to in an argument."""
-    heap = frame.heap
+def _parts_of(binding, before: dict, path: tuple = (), seen: tuple = ()) -> Iterator[tuple]:
+    """The arrays, lists and objects in an argument, each with the path to it; `before` are the
+    contents that they are given with.
+    """
     if any(binding is other for other in seen):
         return
-    if isinstance(binding, (Cell, Container)) and heap.contents.get(binding) is not before.get(
-            binding):
-        yield path
+    if isinstance(binding, (Cell, Container)):
+        yield path, binding
     content = before.get(binding) if isinstance(binding, (Cell, Container)) else binding
     members = (content.items() if isinstance(content, dict) else enumerate(content)
                if isinstance(content, (tuple, list)) else ())
     for key, member in members:
-        yield from _written_in(frame, member, before, (*path, key), (*seen, binding))
+        yield from _parts_of(member, before, (*path, key), (*seen, binding))
 
 
 def _computed_of(x: Value, params: list[Value]) -> tuple[int, ...]:

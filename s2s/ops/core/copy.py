@@ -19,7 +19,8 @@ from ...ir.types import Array, Scalar, Type, Unknown
 from .batch_rules import on_all_lanes
 from .record import define, value
 
-MADE_IN_ORDER = {"full", "arange", "linspace", "eye", "array"}  # ops whose results are in C order
+# ops whose results are in C order
+MADE_IN_ORDER = {"full", "arange", "linspace", "eye", "array", "outer"}
 # ops whose results are ordered as their arguments are
 ORDERED_LIKE = {"full_like", "zeros_like", "copy"}
 

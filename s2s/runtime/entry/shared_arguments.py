@@ -7,6 +7,10 @@
 Arguments are separate in generated code, which writes into copies of its own.  What the program
 writes to is known when code is generated; whether two arguments are one object, or overlap, only a
 call tells.  Programs that write to no argument, or have but one, are not asked.
+
+    m.ravel()[k] = v              writes to m if that is C-contiguous, and else to a copy
+
+So whether an argument is C-contiguous is asked as well, where a program writes in this way.
 """
 
 from __future__ import annotations
@@ -20,18 +24,20 @@ from ...ir.graph import Function, Recalled
 from ...ir.types import Array, Tuple, Type, Unknown
 
 
-def places_of_written(function: Function | Recalled) -> tuple[list[str], list[str]]:
-    """Python for each argument, or part of one, that the program writes to, and for all others
-    that it could share memory with; `a0` is the first argument.
+def places_of_written(function: Function | Recalled) -> tuple[list[str], list[str], list[str]]:
+    """Python for each argument, or part of one, that the program writes to, for all others that it
+    could share memory with, and for those that have to be C-contiguous; `a0` is the first argument.
     """
-    written, others = [], []
-    places, parameters = function.writes
+    written, others, in_order = [], [], []
+    places, parameters, contiguous = function.writes
     for k, p in enumerate(function.params):
         if p.name not in parameters:  # a tangent, say
             continue
         for path, place in _mutable(p.type, f"a{k}"):
             (written if (p.name, path) in places else others).append(place)
-    return written, others
+            if (p.name, path) in contiguous:
+                in_order.append(place)
+    return written, others, in_order
 
 
 def _mutable(type: Type, place: str, path: tuple = ()) -> Iterator[tuple[tuple, str]]:
@@ -50,10 +56,11 @@ def _mutable(type: Type, place: str, path: tuple = ()) -> Iterator[tuple[tuple, 
 
 def condition(function: Function | Recalled) -> str | None:
     """The condition, in Python, on calls of `function`; None if there is none to meet."""
-    written, others = places_of_written(function)
-    if not written or len(written) + len(others) < 2:
-        return None
-    return f"are_apart([{', '.join(written)}], [{', '.join(others)}])"
+    written, others, in_order = places_of_written(function)
+    conditions = [f"{place}.flags.c_contiguous" for place in in_order]
+    if written and len(written) + len(others) > 1:
+        conditions.append(f"are_apart([{', '.join(written)}], [{', '.join(others)}])")
+    return " and ".join(conditions) or None
 
 
 def are_apart(written: Sequence, others: Sequence) -> bool:
@@ -89,14 +96,22 @@ def sharing_checker(function: Function | Recalled,
     text = condition(function)
     if text is None:
         return None
-    written, others = places_of_written(function)
+    written, others, in_order = places_of_written(function)
     header = f"lambda {', '.join(f'a{k}' for k in range(len(function.params)))}:"
     is_apart = eval(f"{header} {text}", {"are_apart": are_apart})
     read = [(place, eval(f"{header} {place}")) for place in (*written, *others)]
+    ordered = [(place, eval(f"{header} {place}")) for place in in_order]
 
     def check(*args) -> None:
         if is_apart(*args):
             return
+        for place, get in ordered:
+            if not get(*args).flags.c_contiguous:
+                name = _named(place, function)
+                raise UnsupportedError(
+                    f"{function.name}: {name} is not C-contiguous, and is written to through a "
+                    "reshaped view, which NumPy makes of arrays in C order alone",
+                    beginning(), f"pass np.ascontiguousarray({name})")
         found = [(place, get(*args)) for place, get in read]
         for k, (place, x) in enumerate(found[:len(written)]):
             for other, y in found[k + 1:]:
