@@ -500,6 +500,19 @@ def sum_of_power(a):
     return np.sum(matrix_power(a, 5))
 
 
+def collected(x, n):
+    found = []
+
+    def collect(k):
+        if k == 0:
+            return
+        found.append(x * k)
+        collect(k - 1)
+
+    collect(n)
+    return found[0] * found[-1] + len(found)
+
+
 QUICK = [
     (fib, (5, 0.7), None),
     (pairwise, (X8[:5],), None),
@@ -547,6 +560,7 @@ SLOW = [
     (julia_size, (0.3,), None),
     (spread_out, (1.0, 2.0, 3.0, 0.5), None),
     (comprehended, (0.8, 2), None),
+    (collected, (0.5, 3), None),
     (grows, (X8[:2], 3), None),
     (sum_of_power, (0.2 * M[:2, :2],), None),
 ]
@@ -763,19 +777,6 @@ def given_and_closed_over(x, n):
     return np.sum(out)
 
 
-def collected(x, n):
-    found = []
-
-    def collect(k):
-        if k == 0:
-            return
-        found.append(x * k)
-        collect(k - 1)
-
-    collect(n)
-    return found[0]
-
-
 def itself_returned(x, n):
     if n == 0:
         return x
@@ -817,12 +818,6 @@ REFUSED = [
         (X8[:3], 2),
         "double writes into an array that it is also given",
         "use the argument only",
-    ),
-    (
-        collected,
-        (0.5, 3),
-        "collect, which calls itself, changes a list or an object from outside",
-        "return what is new, or write it into an array",
     ),
     (written_after, (X8[:3],), "may or may not share memory with x", "take a copy (`.copy()`)"),
     (caught, (0.5, 2), "checked, which calls itself, inside `try`", "call it before the `try`"),

@@ -152,6 +152,35 @@ def counted(x, keys):
     return total * counts[100] * x[0] + total
 
 
+def known_before(x, n, memo):
+    if n in memo:
+        return memo[n]
+    if n < 2:
+        found = x[n]
+    else:
+        found = known_before(x, n - 1, memo) * 0.5 + np.sin(known_before(x, n - 2, memo) * x[2])
+    memo[n] = found
+    return found
+
+
+def with_a_memo(x, keys):
+    memo = {keys[0]: x[3]}
+    return known_before(x, keys[1] + 4, memo) * len(memo) + known_before(x, 3, memo)
+
+
+def paths_in_a_grid(x, keys):
+    memo = {}
+
+    def paths(i, j):
+        if i == 0 or j == 0:
+            return x[0]
+        if (i, j) not in memo:
+            memo[i, j] = paths(i - 1, j) * x[1] + paths(i, j - 1) * x[2]
+        return memo[i, j]
+
+    return paths(keys[1], 4) * len(memo)
+
+
 def counted_words(x, keys):
     counts, known = Counter("ABBA"), set()
     for k, word in enumerate(["A", "C", "A"]):
@@ -182,6 +211,8 @@ PROGRAMS = [
     (joined_sets, NEGATIVE),
     (counted, NEGATIVE),
     (counted_words, NEGATIVE),
+    (with_a_memo, NEGATIVE),
+    (paths_in_a_grid, NEGATIVE),
 ]
 
 
@@ -205,6 +236,7 @@ def test_derivatives_are_those_of_differences(f, keys):
     (equal_numbers, NEGATIVE),
     (integers_and_floats, HUGE),
     (seen, NEGATIVE),
+    (with_a_memo, NEGATIVE),
 ])
 def test_compiled_derivatives_are_those_of_python(f, keys):
     value, slope = s2s.jit(s2s.value_and_grad(f))(X, keys)
@@ -233,6 +265,11 @@ def test_nothing_is_searched_for_and_no_table_is_copied():
     source = s2s.grad(deleted_and_put_back).lower(X, NEGATIVE).source
     assert ".get(" in source
     assert ".index(" not in source and ".copy()" not in source
+
+
+def test_a_memo_is_handed_on_and_not_copied():
+    source = s2s.grad(paths_in_a_grid).lower(X, NEGATIVE).source
+    assert "def paths_fwd(" in source and ".copy()" not in source
 
 
 def missing(x, keys):

@@ -43,8 +43,9 @@ from ...errors import Line, S2SError, Source, UnsupportedError
 from ...ir.builder import Builder, at, current, emit, fresh_extent, record_effect
 from ...ir.graph import MISSING, Block, Function, Op, Value, defined_values, free_values, walk
 from ...ir.substitute import substitute
-from ...ir.types import Scalar, Type, join
+from ...ir.types import UNDEFINED, List, Scalar, Type, join
 from ...ops.core.control import call as call_record
+from ...ops.core.control import say_what_fills
 from ...ops.core.record import value
 from ...ops.program.recursive_callee import Recursive
 from ..domain.frame import Frame, PathEnded
@@ -54,6 +55,7 @@ from ..domain.result_aliases import identities, rebind, sharing_pairs
 from ..syntax.liveness import outline_of
 from ..values.activation import Diverges, run
 from ..values.dicts import store
+from ..values.lists import as_list
 from ..values.nonlocals import require_holders
 from .join import NUMBERS
 from .recursion_keys import (
@@ -132,12 +134,20 @@ class Recursion:
     types: list[Type | ConstantArgument]
     names: list[str]
     callee: Recursive
+    given: list[Cell | Container]  # the lists and objects of the first call
     signature: Signature | None = None
     active: bool = True
     # where this attempt has called a function without a known result yet
     diverged: Line | None = None
     closed: bool = False
     lifted: list[Value] = field(default_factory=list)  # operands that every call passes on
+
+
+class GrowingLists(Exception):
+    """Signal that the function changes lists of its caller, which are of known length there."""
+
+    def __init__(self, cells: list[Cell]):
+        self.cells = cells
 
 
 class WiderArguments(Exception):
@@ -195,7 +205,18 @@ def _call(frame: Frame, definition: Definition, bindings: dict, node: gast.AST |
         raise frame.refuse(f"{definition.name}, which calls itself, inside `try`", node,
                            "call it before the `try`")
     require_holders(frame, definition.lexical, outline_of(definition.node, definition.body), node)
-    structure, leaves = split_binding(frame, tuple(bindings.values()))
+    while True:
+        try:
+            return _call_known(frame, definition, bindings, node)
+        except GrowingLists as lists:  # which have been of known length
+            for cell in lists.cells:
+                as_list(frame, cell)
+
+
+def _call_known(frame: Frame, definition: Definition, bindings: dict, node: gast.AST | None):
+    """The same, of lists that the function does not change, or that are of the run."""
+    met: dict = {}
+    structure, leaves = split_binding(frame, tuple(bindings.values()), met)
     values = [frame.value(leaf) for leaf in leaves]
     keys = rename_symbols(list(map(key_of, values)), Names())
     open_ones = 0
@@ -221,7 +242,7 @@ def _call(frame: Frame, definition: Definition, bindings: dict, node: gast.AST |
     counts = {name: len(split_binding(frame, x, seen)[1]) for name, x in bindings.items()}
     names = [name if count == 1 else f"{name}_{k}" for name, count in counts.items()
              for k in range(count)]
-    made = Recursion(definition, structure, keys, names, Recursive(definition.name))
+    made = Recursion(definition, structure, keys, names, Recursive(definition.name), list(met))
     _make(frame, made, list(bindings), node)
     return _emit(frame, made, leaves, bindings, node)
 
@@ -252,6 +273,8 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
     outer = [x.read(frame.heap) if isinstance(x, Member) else frame.heap.read(x)
              for x in signature.outer]
     inputs = [*map(frame.value, arguments), *outer, *made.lifted]
+    for x, param in zip(inputs, made.callee.function.params):
+        say_what_fills(x, param.type)
     outputs = list(emit(call_record, *inputs, callee=made.callee))
     record_effect()
     count = len(outputs) - len(signature.changed) - len(signature.outer)
@@ -396,7 +419,10 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
         arguments = [
             leaf for leaf, t in zip(leaves, made.types) if not isinstance(t, ConstantArgument)
         ]
-        bindings = dict(zip(names, join_binding(frame, made.structure, list(leaves))))
+        inside: list = []
+        bindings = dict(zip(names, join_binding(frame, made.structure, list(leaves), inside)))
+        for here, there in zip(inside, made.given):
+            here.site = there.site
         for cell in frame.reachable_cells(tuple(bindings.values())):
             cell.parameter_of = block
         given = made.signature.outer if made.signature is not None else ()
@@ -407,7 +433,10 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
                 block.params.append(Value(wider or old.type, str(x.key)))
                 x.set(heap, block.params[-1])
             else:
-                heap.contents[x] = Value(before[x].type, before[x].name)
+                type = before[x].type
+                if isinstance(type, List) and type.item == UNDEFINED:
+                    (type,) = rename_symbols([made.signature.types[k - len(given)]], symbols)
+                heap.contents[x] = Value(type, before[x].name)
                 block.params.append(heap.contents[x])
         started, heap.seen = dict(heap.contents), {}
         held = list(frame.reachable_cells(tuple(bindings.values())))
@@ -424,10 +453,13 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
         changed = tuple(k for k, leaf in enumerate(arguments)
                         if isinstance(leaf, Cell) and heap.read(leaf) is not params[k])
         items = tuple(k for k in changed if not heap.written_in.isdisjoint(arguments[k].roots))
-        members = []
+        members, lists, callers = [], [], dict(zip(inside, made.given))
         for cell in (*before, *held):
             content, after = started.get(cell), heap.contents.get(cell)
             if content is None or isinstance(content, Value) or after is content:
+                continue
+            if isinstance(cell, Cell):
+                lists.append(callers.get(cell, cell))
                 continue
             found = _changed_members(cell, content, after) if cell in before else None
             if found is None:
@@ -436,6 +468,8 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
                     "outside",
                     node, "return what is new, or write it into an array")
             members += found
+        if lists:
+            raise GrowingLists(lists)
         outer = tuple(cell for cell in before if isinstance(started[cell], Value)
                       and heap.contents.get(cell) is not started[cell])
         outer = (*given, *(x for x in (*outer, *members) if x not in given))

@@ -14,7 +14,17 @@ from ...errors import UnsupportedError
 from ...ir.builder import fresh_extent, fresh_shape
 from ...ir.graph import MISSING, Value
 from ...ir.treedef import form_of, list_form
-from ...ir.types import Array, Extent, Scalar, Tape, Tuple, Type, Unknown, may_be_one
+from ...ir.types import (
+    UNDEFINED,
+    Array,
+    Extent,
+    List,
+    Scalar,
+    Tuple,
+    Type,
+    Unknown,
+    may_be_one,
+)
 from ...ops.core.record import type_of_constant
 from ..domain.frame import Frame, Object
 from ..domain.functions import FunctionValue, Local
@@ -141,6 +151,11 @@ def common(a: list, b: list) -> list | None:
                 return Scalar(s.dtype)
             case Array(), Array() if s.dtype == t.dtype and s.rank == t.rank:
                 return Array(s.dtype, tuple(map(dim, s.dims, t.dims)))
+            case List(), List() if type(s) is type(t):
+                if UNDEFINED in (s.item, t.item):  # an empty list, that is to be filled
+                    return s if t.item == UNDEFINED else t
+                item = each(s.item, t.item)
+                return None if item is None else type(s)(item)
             case (Unknown(), _) | (_, Unknown()) if (isinstance(t, (Unknown, Scalar, Array))
                                                      and isinstance(s, (Unknown, Scalar, Array))):
                 shapes = getattr(s, "shape", None), getattr(t, "shape", None)
@@ -183,8 +198,8 @@ def rename_symbols(types: list, names: Names) -> list:
                 return Unknown(names.of(shape, "s"), dtype)
             case Tuple(items):
                 return replace(type, items=tuple(map(each, items)))
-            case Tape(item):
-                return Tape(each(item))
+            case List(item):
+                return replace(type, item=each(item))
         return type
 
     return [each(type) for type in types]

@@ -241,8 +241,9 @@ def _holds(tape: Value, start: Value) -> bool:
     return has_any
 
 
-def _say_what_fills(init: Value, type: Type) -> None:
-    """Give the empty list that a loop starts with the item type that its trips push.
+def say_what_fills(init: Value, type: Type) -> None:
+    """Give the empty list that a loop starts with, or a function is given, the item type that is
+    pushed there.
 
     A trip may read, under a condition, an item that an earlier trip has pushed: emitting the loop
     again needs its type from the start.
@@ -357,7 +358,7 @@ def _types_of_unbound(types: list[Type], unbound: list[int], names: Sequence[str
 def _settled(inits: Sequence[Value], types: list[Type]) -> list[Type]:
     """The types of a loop's carries after the loop."""
     for init, type in zip(inits, types):
-        _say_what_fills(init, type)
+        say_what_fills(init, type)
     return [_after(type) for type in types]
 
 

@@ -282,6 +282,13 @@ native_set = define(
     infer=lambda keys: HashSet(keys.type.item),
     syntax=lambda keys: call_syntax("set", keys),
 )
+native_find = define(
+    "native_find",
+    evaluate=hash_find.evaluate,
+    infer=lambda table, key: INT,
+    # of Numba's dict, `get` may be None, as far as its type says
+    syntax=lambda table, key: call_syntax("int", hash_find.syntax(table, key)),
+)
 native_find_float = define(
     "native_find_float",
     evaluate=place_of_float,
@@ -357,7 +364,7 @@ def _lower_find(op, table, key):
     item = table.type.item
     if isinstance(item, Scalar) and _is_float(key.type) and not _is_float(item):
         return native_find_float(table, key)
-    return hash_find(table, _converted(key, item))
+    return native_find(table, _converted(key, item))
 
 
 @lowers(hash_put)

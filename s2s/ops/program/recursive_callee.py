@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...ir.graph import Block, Function, Value, walk
 from ...ir.reemit import clone
-from ...ir.types import Array, Tape, Unknown
+from ...ir.types import Array, List, Scalar, Static, Tape, Tuple, Type, Unknown
 
 
 class Recursive:
@@ -140,9 +140,20 @@ class Changes:
         return len(self.written) + sum(map(len, self.results))
 
 
+def is_flat(type: Type) -> bool:
+    """Whether values of this type are lists, dicts or sets that hold no memory of others."""
+    return isinstance(type, List) and not isinstance(type, Tape) and _is_number(type.item)
+
+
+def _is_number(type: Type) -> bool:
+    return (all(map(_is_number, type.items)) if isinstance(type, Tuple)
+            else isinstance(type, (Scalar, Static)))
+
+
 def _changes(function: Function, known: dict[Recursive, Changes]) -> Changes:
-    versions: dict[Value, set[int]] = {p: {k} for k, p in enumerate(function.params)
-                                       if isinstance(p.type, (Array, Unknown, Tape))}
+    versions: dict[Value, set[int]] = {
+        p: {k} for k, p in enumerate(function.params)
+        if isinstance(p.type, (Array, Unknown, Tape)) or is_flat(p.type)}
     found: set[int] = set()
 
     def flow(x: Value, y: Value) -> None:
@@ -184,5 +195,5 @@ def _changes(function: Function, known: dict[Recursive, Changes]) -> Changes:
                         versions[out] = {NEW}
 
     visit(function.block)
-    arrays = {k for k in found - {NEW} if isinstance(function.params[k].type, (Array, Unknown))}
-    return Changes(arrays, [set(versions.get(y, ())) for y in function.results])
+    written = {k for k in found - {NEW} if not isinstance(function.params[k].type, Tape)}
+    return Changes(written, [set(versions.get(y, ())) for y in function.results])
