@@ -117,7 +117,10 @@ def all_codes_of(text: str, flags: int, apart: bool) -> dict[tuple[str, int], li
     `apart`, each statement is compiled by itself, as in a notebook.
     """
     found: dict[tuple[str, int], list[types.CodeType]] = {}
-    modules = [ast.Module([s], []) for s in ast.parse(text).body] if apart else [text]
+    try:
+        modules = [ast.Module([s], []) for s in ast.parse(text).body] if apart else [text]
+    except SyntaxError:  # IPython's own, with magics
+        return found
     rest = [code for code in (compiled(module, flags) for module in modules) if code is not None]
     while rest:
         code = rest.pop()

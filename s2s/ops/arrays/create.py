@@ -180,7 +180,8 @@ def _as_scalar(record: Record, number: int, shape, dtype: str) -> Value:
 
 @numpy_function(np.full, always_array=True)
 def full(shape, fill_value, dtype=None) -> Value:
-    v, extents = _as_number(value(fill_value), dtype), extents_of(shape)
+    name = None if is_none(dtype) else dtype_name(dtype)
+    v, extents = _as_number(_missing_as_nan(value(fill_value), name), dtype), extents_of(shape)
     return full_record(v, *extents) if extents else v
 
 
@@ -468,8 +469,10 @@ def _infer_array(*leaves: Value, shape: tuple[int, ...], dtype: str | None) -> T
         dims = tuple(m if isinstance(m, int) else n for m, n in zip(dims, dims_of(x.type)))
     for x in leaves:
         if dtype_of(x.type) is None:
-            raise TypeMismatchError(f"an array of {x.type}", current().line,
-                                    "make arrays of numbers")
+            raise TypeMismatchError(
+                f"an array of {x.type}", current().line,
+                "say dtype=float, which makes NaN of None" if is_none(x)
+                else "make arrays of numbers")
     return Array(dtype or np.result_type(*(x.type.dtype for x in leaves)).name, shape + dims)
 
 
@@ -532,7 +535,13 @@ def _from_members(x: Value, dtype) -> Value:
     if not leaves:
         return zeros(shape, dtype)
     name = None if is_none(dtype) else dtype_name(dtype)
+    leaves = [_missing_as_nan(leaf, name) for leaf in leaves]
     return array_record(*leaves, shape=shape, dtype=name)
+
+
+def _missing_as_nan(x: Value, dtype: str | None) -> Value:
+    """`x`, and NaN for None, as NumPy has it in arrays of floats."""
+    return value(np.nan) if is_none(x) and (dtype or "").startswith("float") else x
 
 
 # ------------------------------------------------------------------------------- from another array

@@ -86,6 +86,9 @@ FIXED = [
     (np.array, ((1, 2),), {"dtype": np.float32}),
     (np.asarray, ((True, False),), {}),
     (np.array, (2.0,), {}),
+    (np.array, ((None, 1),), {"dtype": float}),
+    (np.array, (((None,) * 3,),), {"dtype": np.float32}),
+    (np.full, (2, None), {"dtype": float}),
     (np.array, ((),), {}),
 ]
 
