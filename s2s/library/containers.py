@@ -12,6 +12,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
+import numpy as np
+
+from .records import Fields, Record, Records
+
 # What the front end does with a hash table, of places or a set, is an op each
 # (ops/program/hash_tables.py).
 
@@ -500,4 +504,5 @@ class ListedTally(Tally):
 
 
 STANDS_FOR = {Set: set, HashSet: set, Deque: deque, Keyed: dict, Tally: Counter,
-              ListedTally: Counter}  # their names in a program
+              ListedTally: Counter, Records: np.ndarray, Record: np.void,
+              Fields: np.dtype}  # their names in a program

@@ -11,6 +11,7 @@ from ...errors import TypeMismatchError
 from ...ir.graph import Value
 from ...ir.types import Extent, List, Scalar
 from ...library.containers import Keyed, Set
+from ...library.records import Records
 from ...ops.core.control import tape_len, tape_pop
 from ...ops.core.record import value
 from ...ops.core.shape import length
@@ -73,6 +74,12 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
             return iterable(frame, entries_of(lambda: tuple(binding.members)), node)
         case Container() if binding.cls.__module__ == Set.__module__:
             return iterable(frame, members_of(frame, binding, node), node)
+        case Container() if binding.cls is Records:
+            take_row, count = (method_of(binding, name) for name in ("__getitem__", "__len__"))
+            call = frame.session.call
+            return Iterable(lambda k: call(frame, Method(take_row, binding), [k], {}, node),
+                            (0, call(frame, Method(count, binding), [], {}, node), 1),
+                            held=(binding,))
         case Container() if (function := method_of(binding, "__iter__")) is not None:
             found = frame.session.call(frame, Method(function, binding), [], {}, node)
             if isinstance(found, Container) and method_of(found, "__next__") is not None:

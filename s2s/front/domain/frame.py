@@ -17,12 +17,14 @@ from enum import Enum
 from types import CellType, FunctionType, ModuleType
 
 import gast
+import numpy as np
 
 from ...errors import Line, Source, TypeMismatchError, UndecidedError, UnsupportedError
 from ...ir.builder import current
 from ...ir.graph import MISSING, Block, Value
 from ...ir.treedef import Form, form_of, list_form
 from ...ir.types import Array, Extent, Static, Tuple, Undefined, with_own_extents
+from ...library.records import Records
 from ...ops.core.control import item, packed
 from ...ops.core.record import value
 from ..syntax.captures import (
@@ -34,6 +36,7 @@ from ..syntax.captures import (
     Length,
     Member,
     is_data,
+    is_structured,
     type_of_data,
 )
 from ..syntax.cell_variables import (
@@ -578,6 +581,8 @@ class Frame:
         kept = self.kept_outside(getter, name)
         if kept is not MISSING:
             return kept
+        if is_structured(content):
+            return self.records(content, getter, name)
         if is_data(content) and place_of(getter) not in self.session.flags:
             return self.captured(type_of_data(content, name), getter, name)
         if isinstance(content, (dict, list, deque, set)) or has_data(content):
@@ -590,6 +595,15 @@ class Frame:
                 [self.outside(x, Item(getter, k), f"{name}_{k}") for k, x in enumerate(content)])
         note_dependency(getter, content)
         return content
+
+    def records(self, content: np.ndarray, getter: Callable, name: str) -> Container:
+        """A structured array from outside, by its fields of numbers; others are never read."""
+        note_dependency(Member(getter, "dtype"), content.dtype)
+        fields = {field: self.outside(content[field], Item(getter, field),
+                                      re.sub(r"\W", "_", f"{name}_{field}"))
+                  for field in content.dtype.names if content.dtype[field].base.kind in "biufc"}
+        return self.heap.new_container(Records, {"_fields": self.heap.new_container(dict, fields),
+                                                 "_ndim": content.ndim})
 
     def kept_outside(self, getter: Callable, name: str):
         """The binding of a place outside that the program writes to, too; else MISSING."""

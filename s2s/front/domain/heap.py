@@ -17,16 +17,19 @@ copied), the cells say so in `origins`, and a write that the other would have to
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from ...errors import RankError, UnsupportedError
 from ...ir.builder import Builder, current
 from ...ir.graph import Block, Value
 from ...ir.treedef import Form, form_of, list_form
 from ...ir.types import Array, List, Static, Tuple, Type, Unknown
-from ...library.containers import Deque, HashSet, Set
+from ...library.containers import STANDS_FOR
 from ...ops.arrays.index import setitem
 from ...ops.core.control import if_, packed, tape_push
 from ...ops.core.elementwise import not_
@@ -241,19 +244,23 @@ def unsure_attribute(name: str, container: Container) -> UnsupportedError:
 
 
 def insider(container: Container) -> UnsupportedError | None:
-    """The error for a set, deque or dict of library/containers.py that would leave the program, or
-    go into a list; None for other containers.
+    """The error for an object of a class of library/containers.py or library/records.py that would
+    leave the program, or go into a list; None for other containers.
     """
-    if container.cls.__module__ != Set.__module__:
+    stands_for = STANDS_FOR.get(container.cls)
+    if stands_for is None:
         return None
-    name = {
-        Set: "set",
-        HashSet: "set",
-        Deque: "deque"
-    }.get(container.cls, "dict whose keys depend on run-time data")
+    name, remedy = {
+        set: ("set", "make a list of it: sorted(s)"),
+        deque: ("deque", "make a list of it: list(q)"),
+        np.ndarray: ("structured array", "take its fields one by one"),
+        np.void: ("record", "take its fields one by one"),
+        np.dtype: ("structured dtype", "take its names"),
+    }.get(stands_for, ("dict whose keys depend on run-time data",
+                       "make a list of what is in it: list(d.values())"))
     return UnsupportedError(
-        f"a {name} is returned, or put into a list that grows at run time",
-        current().line, "make a list of what is in it, e.g. sorted(s), list(q) or list(d.values())")
+        f"a {name} is an operand, or is returned, or put into a list that grows at run time",
+        current().line, remedy)
 
 
 def carriers_of(*families: Iterable[Cell | Container]) -> frozenset:

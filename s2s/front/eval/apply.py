@@ -79,6 +79,7 @@ from ..domain.heap import Cell, Container, cells_in
 from ..domain.nested_functions import EnclosingValue, NestedFunction
 from ..domain.optional import Maybe, has_maybe, optional_error
 from ..domain.result_aliases import rebind
+from ..domain.structured_arrays import create_records
 from ..syntax.captures import Fixed, Global, Item, Member, is_data
 from ..syntax.dependencies import collect_dependencies, note_dependency
 from ..syntax.find_source import definition_of, lambda_body
@@ -158,7 +159,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if ruled is not None:
         return ruled.apply_in(frame, args, keywords, node)
     args, keywords = _with_contents(frame, function, args, keywords, node)
-    for rule in (_apply_macro, _apply_builtin, _apply_library, _apply_transformed, _apply_now):
+    for rule in (_apply_creator, _apply_macro, _apply_builtin, _apply_library, _apply_transformed,
+                 _apply_now):
         found = rule(frame, function, args, keywords, node)
         if found is not NOTHING:
             return _with_members(frame, function, found)
@@ -277,6 +279,12 @@ def _with_contents(frame: Frame, function, args: list, keywords: dict,
         return args, keywords
     return ([frame.contents_of(a) for a in args],
             {k: frame.contents_of(a) for k, a in keywords.items()})
+
+
+def _apply_creator(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
+    """A call that makes a structured array, or NOTHING."""
+    made = create_records(frame, function, args, keywords, node)
+    return NOTHING if made is MISSING else made
 
 
 def _apply_macro(frame: Frame, function, args: list, keywords: dict, node: gast.AST):

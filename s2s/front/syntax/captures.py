@@ -150,6 +150,11 @@ class Saved(Fixed):
     """
 
 
+def is_structured(x) -> bool:
+    """Whether `x` is a structured array."""
+    return isinstance(x, np.ndarray) and x.dtype.names is not None
+
+
 def is_data(x) -> bool:
     """Whether `x` is a number, an array or a tuple of those: run-time data of a program."""
     match x:

@@ -54,6 +54,8 @@ from .captured_writes import is_outside, write_attribute
 from .dicts import deep, is_keyed, key_in, may_be_key, new_dict, pairs, shallow, store
 from .exceptions import map_leaves
 
+LIBRARY = Set.__module__.rpartition(".")[0]  # the package of the classes that we wrote
+
 
 @dataclass(eq=False)
 class Super(FunctionValue):
@@ -258,7 +260,7 @@ def constructor_of(cls: type) -> Callable:
 def _is_foreign(cls: type) -> bool:
     """Whether instances of `cls` are implemented outside readable Python."""
     root = cls.__module__.split(".")[0]
-    if root in ("typing", "abc") or cls.__module__ == Set.__module__:
+    if root in ("typing", "abc") or cls.__module__.startswith(LIBRARY):
         return False  # Generic, Protocol, ABC: no attributes in these
     return root in ("numpy", "scipy", "numba", "s2s") or root in sys.stdlib_module_names
 
