@@ -837,5 +837,6 @@ def has_data(content) -> bool:
                                   for name in ("__wrapped__", "py_func", "function_for"))):
         return False  # a function, or a proxy of one
     has_attributes = hasattr(content, "__dict__") or any(
-        "__slots__" in vars(cls) for cls in kind.__mro__)
+        "__slots__" in vars(cls) and not cls.__module__.startswith("numpy.")
+        for cls in kind.__mro__)
     return has_attributes and kind.__module__ not in ("builtins", "numpy")
