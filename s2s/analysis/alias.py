@@ -264,7 +264,8 @@ class Memory:
             if borrowed:
                 self.borrowed.update(own)
             return frozenset((site, False)
-                             for site in own).union(*(self.entering(op, k) for k in shared))
+                             for site in own).union(*(self.entering(op, _operand(op, k))
+                                                      for k in shared))
         if op.name == "foreign":
             self.borrowed.add(output)
             views = tuple(range(len(op.inputs)))
@@ -417,6 +418,14 @@ def results_of_call(op: Op) -> list[tuple[frozenset[int], bool]]:
     if function not in _results:
         _results[function] = _results_in(function)
     return _results[function]
+
+
+def _operand(call: Op, k: int) -> int:
+    """Return which operand of `call` is, or holds, the argument `k` of its callee
+    (back/print/pack_saved.py).
+    """
+    first, count = call.attrs.get("packed", (k, 1))
+    return k if k < first else max(first, k - count + 1)
 
 
 def _results_in(function: Function) -> list[tuple[frozenset[int], bool]]:

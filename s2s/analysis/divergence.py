@@ -38,6 +38,10 @@ from .propagate import conditions_of, control_flow_edges
 # program's that holds what differs from lane to lane.  The versions of a tape are one family:
 # whether one of them is batched, or ragged, decides for all.  A ragged array is known by its
 # extent, which is new where it is made.
+#
+# Where lanes meet at a collective, a region ends and another begins.  What is ragged and needed on
+# both sides, the tape of a loop that each lane leaves by itself, is kept as a list of those of all
+# lanes; a branch or loop in which they meet hands on such lists.
 
 # Note [Draws in lanes]
 # vmap means one call for each lane, in order; so lanes draw from a generator of the caller's one
@@ -87,8 +91,8 @@ class Lanes:
         # extents of results that follow from lengths of operands: the op, the result, and the axis
         self.sources: dict[str, tuple[Op, int, int]] = {}
         self.families = _tape_families(function.block)
-        # lanes may draw from these before and after they meet
-        self.callers = {p for p in function.params if isinstance(p.type, Generator)}
+        # of another length in each lane, on both sides of a meeting: kept in a list of all lanes'
+        self.handed_on: set[Value] = set()
         while True:
             before = self.size()
             self.visit(function.block)
@@ -119,7 +123,8 @@ class Lanes:
             elif not op.record.asks_extents and any(x in self.batched for x in op.inputs):
                 self.compute(op)
             self.note_turns(op)
-            if self.touches_ragged(op) or self.each_writes and op.record is write_outside:
+            if (self.touches_ragged(op) and not self.hands_on_lists(op)
+                    or self.each_writes and op.record is write_outside):
                 self.diverge(op)
             if op in self.divergent:
                 known = self.known_extents.union(*(symbols_of(x.type) for x in op_free_values(op)))
@@ -198,8 +203,8 @@ class Lanes:
         return self.name is not None and first_collective([op], self.name) is not None
 
     def require_meetings(self, block: Block) -> None:
-        """Refuse collectives that not all lanes reach, and those between the making and the use of
-        what has another length in each lane.
+        """Refuse collectives that not all lanes reach; note what has another length in each lane,
+        and is needed on both sides of one.
         """
         for op in self.run_by_lane(block):
             if self.meets(op):
@@ -207,19 +212,34 @@ class Lanes:
                     f"{self.meeting(op)} in a place that only some lanes may reach",
                     self.line_of(op), "call it where all lanes do alike: before the branch or "
                     "loop, with np.where for what only some lanes add")
-        before: set = set()
+        for op in block.ops:
+            if op.blocks and self.meets(op):
+                self.handed_on.update(x for x in self.ragged_in(op)
+                                      if isinstance(x, Value) and isinstance(x.type, List))
+        made: set[Value] = set()
         for ops in self.between_meetings(block):
-            touched = {x for op in ops for x in self.ragged_in(op) if x not in self.callers}
-            if before & touched:
-                at = next(op for op in block.ops if self.meets(op))
-                raise UnsupportedError(
-                    f"{self.meeting(at)} between the making and the use of what has another length "
-                    "in each lane", self.line_of(at), "let lanes hand on numbers, or arrays of one "
-                    "shape")
-            before |= touched
+            handed = {x for op in ops for x in op_free_values(op) if x in made}
+            made.update(x for op in ops for x in op.outputs)
+            for x in handed:
+                if isinstance(x.type, Generator) or isinstance(x.type, Tuple) and (
+                        symbols_of(x.type) & self.ragged_extents):
+                    at = next(op for op in block.ops if self.meets(op))
+                    raise UnsupportedError(
+                        f"{self.meeting(at)} between the making and the use of {x.type} in lanes",
+                        self.line_of(at), "make it behind the meeting, or pass it as an argument")
+                if x in self.ragged or symbols_of(x.type) & self.ragged_extents:
+                    self.handed_on.add(x)
         for op in block.ops:
             for inner in op.blocks:
                 self.require_meetings(inner)
+
+    def hands_on_lists(self, op: Op) -> bool:
+        """Test whether `op` is a branch or loop in which lanes meet, and of what has another length
+        in each lane hands on lists alone: as a list of those of all lanes.
+        """
+        return (bool(op.blocks) and op not in self.divergent and self.meets(op)
+                and all(isinstance(x, Value) and (isinstance(x.type, List) or x.op is None)
+                        for x in self.ragged_in(op)))
 
     def meeting(self, op: Op) -> str:
         """Describe the collective at which lanes meet in `op`."""
@@ -246,7 +266,7 @@ class Lanes:
         made: set[Value] = set()
         for op in self.run_by_lane(block):
             self.turns.update(x for x in (*op_free_values(op), *op.outputs)
-                              if isinstance(x.type, Generator) and x not in self.callers)
+                              if isinstance(x.type, Generator) and x.op is not None)
             for x in (*op_free_values(op), *op.outputs):
                 if isinstance(x.type, List):
                     self.ragged.update(self.families.get(x, (x,)))

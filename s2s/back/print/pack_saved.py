@@ -106,6 +106,7 @@ def pack(function: Function, packs: Packs) -> None:
         if callee in packs.given:
             first, count = packs.given[callee]
             op.inputs[first:first + count] = [saved[op.inputs[first]]]
+            op.attrs = {**op.attrs, "packed": (first, count)}
 
 
 def pack_returned(nodes: Iterable[ast.AST], start: int) -> None:

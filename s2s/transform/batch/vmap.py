@@ -69,7 +69,7 @@ from ...ops.program.checkpoint import Rerun
 from ...ops.program.collectives import axis_extent, first_collective
 from ...ops.program.custom_rules import Halves, differentiable_arguments, is_ruled
 from ...ops.program.list_arrays import list_stack, one_shape
-from ...ops.program.list_ops import list_of
+from ...ops.program.list_ops import list_get, list_of
 from ...ops.program.outside_writes import write_outside
 from ...ops.program.recursive_callee import calls_itself
 from ..cleanup.inline import inline_all, inline_where
@@ -209,12 +209,15 @@ class Batched:
                 raise TypeMismatchError(f"{y.name or 'a result'} differs from lane to lane and has "
                                         "out_axes None", remedy="give it an axis in out_axes")
             return self.env[y]
-        return from_front(self.for_all_lanes(y), axis)
+        found = self.for_all_lanes(y)
+        if y in self.lanes.handed_on and not isinstance(y.type, List):
+            found = self.stacked(found)
+        return from_front(found, axis)
 
     def for_all_lanes(self, x: Value, type: Type | None = None) -> Value:
         """Broadcast `x` along the axis of lanes if it lacks it; `type` is its type in one lane."""
         new = self.env[x]
-        if x in self.lanes.batched:
+        if x in self.lanes.batched or x in self.lanes.handed_on:
             return new
         if isinstance(new.type, Undefined) and isinstance(type, Scalar):
             # a tape may have a row of all lanes for it, as it has a number in one lane
@@ -388,11 +391,13 @@ class Batched:
         """
         inside = Block(ops=ops)
         outs = [v for op in ops for v in op.outputs if is_needed(v)
-                and not isinstance(v.type, (Tape, Undefined, Static, Generator))]
-        read = [v for v in free_values(inside) if v in self.lanes.batched]
+                and (v in self.lanes.handed_on
+                     or not isinstance(v.type, (Tape, Undefined, Static, Generator)))]
+        read = [v for v in free_values(inside)
+                if v in self.lanes.batched or v in self.lanes.handed_on and v in self.env]
         with at(ops[0].line):
-            starts = [self.results_of_lanes(type) for v in outs
-                      for type in member_types(v.type)]
+            starts = [emit(list_of) if v in self.lanes.handed_on else self.results_of_lanes(type)
+                      for v in outs for type in member_types(v.type)]
 
         unbound = values_to_bind(outs)
 
@@ -411,8 +416,10 @@ class Batched:
                     for r, x in zip(results, made, strict=True)]
 
         names = [v.name for v in outs for _ in member_types(v.type)]
-        found = iter([self.stacked(x) if isinstance(x.type, List) else x for x in
-                      for_loop(0, self.count, 1, starts, body, names=names, index="lane")])
+        handed = [v in self.lanes.handed_on for v in outs for _ in member_types(v.type)]
+        results = for_loop(0, self.count, 1, starts, body, names=names, index="lane")
+        found = iter([self.stacked(x) if isinstance(x.type, List) and not kept else x
+                      for x, kept in zip(results, handed, strict=True)])
         self.env.update((v, assemble(v.type, found)) for v in outs)
 
     def bound(self, op: Op, inputs: list[Value], unbound: set[Value], env: dict[Value, Value],
@@ -445,7 +452,7 @@ class Batched:
         if isinstance(x.type, Tuple):
             return packed([self.one_lane(item(x, index=k), lane) for k in range(len(x.type.items))],
                           x.type.form)
-        return take(x, lane)
+        return list_get(x, lane) if isinstance(x.type, List) else take(x, lane)
 
     def stacked(self, rows: Value) -> Value:
         """Stack arrays of which only a run tells that they are as long in all lanes, and check
@@ -484,7 +491,7 @@ class Batched:
         found = self.sources.get(extent)
         for old in self.env if found is None or not in_scope(self.env[found]) else (found,):
             if (isinstance(old.type, Array) and extent in old.type.dims and in_scope(self.env[old])
-                    and old not in self.shapeless):
+                    and old not in self.shapeless and old not in self.lanes.handed_on):
                 self.sources[extent] = old
                 return length(self.env[old],
                               axis=old.type.dims.index(extent) + (old in self.lanes.batched))

@@ -406,6 +406,17 @@ def test_compiled(f, in_axes, args):
     agree(s2s.jit(gradient)(*args), gradient(*args), 1e-10)
 
 
+def test_uniform_loop_around_lanes_that_stop_by_themselves():
+    def f(x):
+        for _ in range(3):
+            while abs(x) > 1.1:
+                x = 0.9 * np.sqrt(abs(x))
+            x = x + np.sum(np.array([x * x, x]))
+        return x
+
+    check_gradients(f, (0,), S)
+
+
 # ------------------------------------------------------------------------------------------- errors
 
 
