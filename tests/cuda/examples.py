@@ -157,6 +157,10 @@ def unpacked(start, h, steps):
     return x
 
 
+def read_at(x, places, w):
+    return np.sum(np.tanh(x[places]) * w)
+
+
 # name -> (the function to compile, its arguments)
 EXAMPLES = {
     "fused elementwise gradient": (s2s.grad(fused, (0, 1)), (X, Y)),
@@ -186,6 +190,10 @@ EXAMPLES = {
     ),
     "a table": (s2s.value_and_grad(distances, (0, 1, 2)), (M[0], M[1], 0.4)),
     "gradient of elements looked up": (s2s.grad(looked_up), (X, rng.integers(0, N, size=50))),
+    "gradient of rows looked up": (
+        s2s.grad(read_at, (0, 2)),
+        (M, np.array([4, 1, 1, 0, 4, 4]), M[0]),
+    ),
     "sums along rows": (row_sums, (M, M[0])),
     "a matrix product": (product, (M, M[0])),
     "softmax": (s2s.grad(softmax), (M, M * M)),

@@ -15,9 +15,11 @@ as much as the arithmetic of thousands of trips, and no loop is made vectors of.
 
 from __future__ import annotations
 
-from ...ir.graph import Function, Op, Value
+from ...analysis.dependence import Trip
+from ...ir.graph import Block, Function, Op, Value
 from ..loops.fuse import Fusion, Lengths, drop_unchanged
 from ..print.insert_copies import insert_copies
+from .align_nests import align_nests
 from .interchange import interchange_loops
 from .nests import Roles
 
@@ -28,11 +30,34 @@ class KernelFusion(Fusion):
     keeps_rows = True  # a kernel allocates nothing
 
     def __init__(self, function: Function):
-        super().__init__(function)
-        self.roles = Roles(function)
+        self.function = function
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget what was known of the loops."""
+        super().__init__(self.function)
+        self.roles = Roles(self.function)
 
     def is_worthwhile(self, first: Op, second: Op, handed: list[Value]) -> bool:
         return self.roles.of(first) is not None and self.roles.of(second) is not None
+
+    def may_hand_on(self, y: Value, first: Op, second: Op, one: Trip, other: Trip,
+                    block: Block) -> bool:
+        """As in native code, but elements that both loops have of their own remain a trip's own:
+        otherwise threads would add to them atomically.
+        """
+        if not super().may_hand_on(y, first, second, one, other, block):
+            return False
+        k = first.outputs.index(y)
+        starts = [j for j, x in enumerate(second.inputs[3:]) if x is y]
+        if not any(self.roles.of(first)[k] == self.roles.of(second)[j] == "own" for j in starts):
+            return True
+        (j,) = starts
+        return any(len({trip.distance(op, place, axis)
+                        for trip, v in ((one, one.body.params[1 + k]),
+                                        (other, other.body.params[1 + j]))
+                        for op, place in trip.touching(trip.versions(v))} | {None}) == 2
+                   for axis in range(y.type.rank))
 
 
 def fuse_nests(function: Function) -> Function:
@@ -40,6 +65,6 @@ def fuse_nests(function: Function) -> Function:
     function = insert_copies(function, results=True, augmented=False)
     drop_unchanged(function.block)
     KernelFusion(function).block(function.block, Lengths())
-    while interchange_loops(function):
+    while interchange_loops(function) or align_nests(KernelFusion(function)):
         KernelFusion(function).block(function.block, Lengths())
     return function

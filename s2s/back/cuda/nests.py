@@ -135,16 +135,50 @@ def nest_of(loop: Op, roles: Roles) -> Nest | None:
 
 def private_arrays(nest: Nest, shared: list[Op], roles: Roles) -> list[int]:
     """The carries that trips add to, of which each team may have an array of its own: in the loops
-    that it shares each thread has its own elements.
+    that it shares each thread has its own elements, at indices that are those of every trip.
     """
     trip, found = Trip(nest.body), []
+    changing = {loop.blocks[0].params[0] for loop in nest.loops}
+    changing = dependents([*nest.before, *nest.body.ops], changing)
     for k, role in enumerate(nest.roles):
         param = nest.body.params[1 + nest.carried[k]]
         versions = set(trip.versions(param))
-        if role == "gather" and all(
-                how == "own" for loop in shared for x, how in zip(loop.inputs[3:], roles.of(loop))
-                if x in versions):
+        if (role == "gather"
+                and all(changing.isdisjoint(op.inputs[op.record.indices:])
+                        for op, _ in trip.touching(versions))
+                and all(how == "own" for loop in shared
+                        for x, how in zip(loop.inputs[3:], roles.of(loop)) if x in versions)):
             found.append(k)
+    return found
+
+
+def dependents(ops: list[Op], changing: set[Value]) -> set[Value]:
+    """These numbers, and what `ops` and their blocks compute of them."""
+    found = set(changing)
+
+    def visit(op: Op) -> None:
+        for block in op.blocks:
+            for inner in block.ops:
+                visit(inner)
+        skip, count = len(op.inputs) - len(op.outputs), len(op.outputs)
+        if op.name == "if" or not op.blocks:
+            skip = len(op.inputs)
+        if not found.isdisjoint(op.inputs[:skip]) or (
+                op.name == "while" and not found.isdisjoint(op.blocks[0].yields)):
+            found.update(op.outputs, op.blocks[-1].params[:1] if op.name == "for" else ())
+        for k, y in enumerate(op.outputs if op.blocks else ()):
+            carried = [] if op.name == "if" else [block.params[k - count] for block in op.blocks]
+            ends = [*op.inputs[skip + k:skip + k + 1], *(block.yields[k - count]
+                                                         for block in op.blocks[-2:]
+                                                         if len(block.yields) >= count)]
+            if not found.isdisjoint(ends):
+                found.update((y, *carried))
+
+    size = 0
+    while len(found) > size:  # what a loop carries changes from trip to trip
+        size = len(found)
+        for op in ops:
+            visit(op)
     return found
 
 
