@@ -157,6 +157,16 @@ def unpacked(start, h, steps):
     return x
 
 
+def renamed(x):
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        n = 1.0
+        for stride in range(3):
+            n = n * x[i] + stride
+        y[i] = n
+    return y
+
+
 def read_at(x, places, w):
     return np.sum(np.tanh(x[places]) * w)
 
@@ -194,6 +204,7 @@ EXAMPLES = {
         s2s.grad(read_at, (0, 2)),
         (M, np.array([4, 1, 1, 0, 4, 4]), M[0]),
     ),
+    "names that kernels use": (renamed, (X,)),
     "sums along rows": (row_sums, (M, M[0])),
     "a matrix product": (product, (M, M[0])),
     "softmax": (s2s.grad(softmax), (M, M * M)),

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from ..print.statement_writer import negated
-from ..syntax.ast_names import nodes_in
+from ..syntax.ast_names import nodes_in, stored_in
 from .block_reductions import identity, name_of
 
 
@@ -44,20 +44,23 @@ def spread_over_threads(tree: ast.FunctionDef, kernel, is_split: bool) -> ast.Fu
     taken = {node.id for node in nodes_in(tree)
              if isinstance(node, ast.Name)} | {a.arg for a in tree.args.args}
     index, count = loop.target.id, tree.args.args[0].arg
+    stored = set(stored_in(loop.body))  # names, which may be those of what is dead in a `for`
     as_index = is_split or _only_indexes(loop.body, index)
-    thread = index if as_index else _unused("thread", taken)
+    thread = index if as_index and index not in stored else _unused("thread", taken)
+    trips = count if count not in stored else _unused("trips", taken)
     stride = _unused("stride", taken)
     inner = _without_continue(loop.body)
-    if not as_index:
-        inner = [*_parse(f"{index} = int64({thread})"), *inner]
+    if thread != index:
+        value = thread if is_split else f"int64({thread})"
+        inner = [*_parse(f"{index} = {value}"), *inner]
     first, step = "cuda.grid(1)", "cuda.gridsize(1)"
     if kernel.shared:
         first = "cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y"
         step = "cuda.gridDim.x * cuda.blockDim.y"
     tree.body[place:place + 1] = [
-        *_parse(f"{count} = uint32({count})\n{thread} = uint32({first})\n"
+        *_parse(f"{trips} = uint32({count})\n{thread} = uint32({first})\n"
                 f"{stride} = uint32({step})"),
-        ast.While(_expression(f"{thread} < {count}"),
+        ast.While(_expression(f"{thread} < {trips}"),
                   [*inner, *_parse(f"{thread} = uint32({thread} + {stride})")], []),
     ]
     results = tree.body.pop().value.elts
