@@ -85,28 +85,6 @@ def a_function_that_yields_followed(x):
     return x * x
 
 
-def halves(x):
-    while True:
-        x = 0.5 * x
-        yield x
-
-
-@refused(0.3)
-def a_generator_without_an_end(x):
-    for y in halves(x):
-        if y < 0.1:
-            break
-    return y * y
-
-
-@instead()
-def a_generator_without_an_end_followed(x):
-    y = 0.5 * x
-    while y >= 0.1:
-        y = 0.5 * y
-    return y * y
-
-
 def running_sums(x):
     sums = np.zeros(3)
     for k in range(3):
