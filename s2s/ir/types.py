@@ -10,7 +10,7 @@ Note [Which extents are 1].
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .length_assumptions import LONG, depend_on_long_axes, is_long
@@ -423,3 +423,28 @@ def forget_weak(type: Type) -> Type:
         case Tuple(items):
             return replace(type, items=tuple(map(forget_weak, items)))
     return type
+
+
+def canonical_types(types: Iterable[Type], names: Iterable[str]) -> tuple[Type, ...]:
+    """Return the types of values of these names, alpha-renamed: an extent is named after the axis
+    where it first appears.
+    """
+    symbols: dict[str, str] = {}
+
+    def extent(dim: Dim, name: str) -> Dim:
+        if not isinstance(dim, Extent):
+            return dim
+        return replace(dim, symbol=symbols.setdefault(dim.symbol, name))
+
+    def own(type: Type, name: str) -> Type:
+        match type:
+            case Array(dtype, dims):
+                return Array(dtype, tuple(extent(d, f"{name}.{k}") for k, d in enumerate(dims)))
+            case Unknown(shape, dtype) if shape is not None:
+                return Unknown(symbols.setdefault(f"shape {shape}", name), dtype)
+            case Tuple(items):
+                return replace(
+                    type, items=tuple(own(item, f"{name}.{k}") for k, item in enumerate(items)))
+        return type
+
+    return tuple(own(type, name) for type, name in zip(types, names))

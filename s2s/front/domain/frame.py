@@ -163,6 +163,8 @@ class Session:
     assumed: dict[Value, bool] = field(default_factory=dict)
     # the ops of checkpointed functions: checkpoint_calls.py
     marked: list = field(default_factory=list)
+    # the ops of inlined calls: repeated_calls.py
+    inlined_calls: list = field(default_factory=list)
     # the places that create dicts with run-time keys
     keyed: set = field(default_factory=set)
     # the error to raise if the result leaves the program

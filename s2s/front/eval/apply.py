@@ -78,6 +78,7 @@ from ..domain.functions import (
 from ..domain.heap import Cell, Container, cells_in
 from ..domain.nested_functions import EnclosingValue, NestedFunction
 from ..domain.optional import Maybe, has_maybe, optional_error
+from ..domain.repeated_calls import note
 from ..domain.result_aliases import rebind
 from ..domain.structured_arrays import create_records
 from ..syntax.captures import Fixed, Global, Item, Member, is_data
@@ -999,7 +1000,16 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
 
     if is_generator(definition.node):
         return run_generator(frame, node, definition.node, list(bindings.values()), activation)
-    return activation(definition.node, {})
+    if place is not None:
+        return activation(definition.node, {})
+    return note(frame.session, definition.node, definition_name(plain), definition.source,
+                bindings, lambda: activation(definition.node, {}))
+
+
+def definition_name(plain: types.FunctionType) -> str:
+    """The name of a function in generated code: of a special method, that of its class."""
+    *_, owner, name = "", *plain.__qualname__.split(".")
+    return identifier(owner.lower() if name.startswith("__") else name)
 
 
 def run_part(frame: Frame, function, part: gast.FunctionDef, args: list, keywords: dict,
@@ -1063,7 +1073,8 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
     if is_generator(local.node):
         return run_generator(frame, node, local.node, [*bindings.values(), local],
                              lambda made, names: activation(made, made.body, names))
-    return activation(local.node, body, {})
+    return note(frame.session, local.node, identifier(name, "inner"), outer.source,
+                bindings, lambda: activation(local.node, body, {}))
 
 
 def local_signature(local: Local) -> inspect.Signature:

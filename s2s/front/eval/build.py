@@ -25,7 +25,7 @@ from ...ir.graph import (
     walk,
 )
 from ...ir.reemit import rebuild
-from ...ir.types import Array, Extent, Scalar, Static, Tuple, Type, Unknown
+from ...ir.types import Scalar, Static, Tuple, Type, canonical_types
 from ...ops.core.control import make_undefined
 from ...ops.core.record import MemberTuple
 from ...ops.program.checkpoint import Checkpointed
@@ -38,6 +38,7 @@ from ..domain.frame import Frame, NeedsHolder, PathEnded, Session, Tables
 from ..domain.heap import Cell, Container, SharedError, cells_in
 from ..domain.optional import has_maybe
 from ..domain.outside import NeedsTracking, Outside, place_of
+from ..domain.repeated_calls import share_repeated
 from ..domain.result_aliases import identities, is_shared_inside
 from ..syntax.captures import Item, Length, Member, is_data, type_of_data
 from ..syntax.dependencies import (
@@ -267,6 +268,7 @@ def _run(
                         place for place, cell in argued.items()
                         if frame.heap.contents.get(cell) is not before.get(cell)),
                         frozenset(p.name for p in block.params), frozenset(in_order)))
+    share_repeated(block, session, prepared_callee)
     changes = changes or session.doubtful
     inside = (changes or shares or optional or bool(session.outside.written)
               or session.leaving is not None or is_shared_inside(frame.heap, result))
@@ -501,40 +503,16 @@ class Callee:
         return self.built[key]
 
     def _key(self, types: tuple) -> tuple[Type, ...]:
-        """The argument types, alpha-renamed: extents are named after their first appearance.
+        """The argument types, with extents named after parameters.
 
         Names are unique: `*a` may bring an `a_0` beside a parameter of that name.
         """
-        symbols: dict[str, str] = {}
         places: dict[str, None] = {}
         for name in names_of(self.function, len(types)):
             while name in places:
                 name += "'"
             places[name] = None
-
-        def own(type: Type, name: str) -> Type:
-            match type:
-                case Array(dtype, dims):
-                    return Array(
-                        dtype,
-                        tuple(
-                            _canonical_extent(d, f"{name}.{k}", symbols)
-                            for k, d in enumerate(dims)))
-                case Unknown(shape, dtype) if shape is not None:
-                    return Unknown(symbols.setdefault(f"shape {shape}", name), dtype)
-                case Tuple(items):
-                    return replace(
-                        type, items=tuple(own(item, f"{name}.{k}") for k, item in enumerate(items)))
-            return type
-
-        return tuple(own(type, name) for type, name in zip(types, places))
-
-
-def _canonical_extent(dim, name: str, symbols: dict[str, str]):
-    """`dim` under the name of the axis where it first appears."""
-    if not isinstance(dim, Extent):
-        return dim
-    return replace(dim, symbol=symbols.setdefault(dim.symbol, name))
+        return canonical_types(types, places)
 
 
 _callees: weakref.WeakKeyDictionary[types.FunctionType, dict] = weakref.WeakKeyDictionary()

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from ...errors import TypeMismatchError
 from ...ir.graph import Function, Value
 from ...ir.reemit import rebuild
-from ...ir.types import INT, Tuple
+from ...ir.types import INT, Tuple, canonical_types
 from ..core.batch_rules import on_all_lanes
 from ..core.control import item, packed
 from ..core.dependence_rules import anything
@@ -173,16 +173,22 @@ def is_plain(callee) -> bool:
 
 
 class Outlined:
-    """A callee outlined from ops of its caller."""
+    """A callee outlined from ops of its caller: one function for all calls that differ in names of
+    lengths alone.
+    """
 
     def __init__(self, function: Function):
-        self.name, self.made = function.name, {tuple(p.type for p in function.params): function}
+        self.name, self.made = function.name, {_key_of(function.params): function}
 
     def function_for(self, values) -> Function:
-        types = tuple(v.type for v in values)
-        if types not in self.made:
-            self.made[types] = rebuild(next(iter(self.made.values())), types)
-        return self.made[types]
+        key = _key_of(values)
+        if key not in self.made:
+            self.made[key] = rebuild(next(iter(self.made.values())), [v.type for v in values])
+        return self.made[key]
+
+
+def _key_of(values: Sequence[Value]) -> tuple:
+    return canonical_types([v.type for v in values], map(str, range(len(values))))
 
 
 def gap(trips, free):
