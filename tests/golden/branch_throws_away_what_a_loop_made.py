@@ -48,23 +48,20 @@ def f_grad(x, y):
     """
     n = len(x)
     step_tape = []
-    y_tape = []
-    t_tape = []
+    saved = []
     while y < 3.0:
-        y_tape.append(y)
         step = 0.1
         for k in range(n):
             step_tape.append(step)
             step = step * y + x[k]
         t = step > 0.8
-        t_tape.append(t)
+        saved.append((y, t))
         if t:
             step = 0.8
         y = y + step
     y_bar = 1.0
     x_bar = np.zeros_like(x)
-    for y in reversed(y_tape):
-        t_1 = t_tape.pop()
+    for y, t_1 in reversed(saved):
         if t_1:
             step_bar = 0.0
         else:

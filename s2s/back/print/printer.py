@@ -42,6 +42,7 @@ from .inlining import Layout
 from .insert_copies import insert_copies
 from .out_of_ssa import BUILTINS, RESERVED, Names, Own, clashing
 from .pack_saved import Packs, find_packs, pack, pack_returned, unpack
+from .pack_tapes import pack_tapes
 from .prepare import (
     drop_dead,
     drop_in_place_results,
@@ -321,6 +322,8 @@ def definition(
     body = writer.function_body(function.block, function.tupled and not alone)
     if not annotate:
         body = restore_returns(body)
+    if not annotate and not native:
+        pack_tapes(body, {*reserved, *(names[p] for p in function.params)})
     nodes = [node for statement in body for node in _in_order(statement)]
     uses = [node for node in nodes if isinstance(node, ast.Name)]
     if clashes := clashing(uses, *(names[p] for p in function.params)) - reserved:
