@@ -767,6 +767,19 @@ def test_keyed_by_run_time_data_compiled(f, args):
     judge(f, *args, wrt=floats(args), compiled=True)
 
 
+def places_in_a_set(x):
+    walls, here = {(1, 1)}, (0, 0)
+    for k in range(3):
+        there = (here[0] + k % 2, 1 + int(x[k] > 0.5))
+        here = here if there in walls else there
+        x = x * (2.0 + here[0] + 3 * here[1])
+    return np.sum(x)
+
+
+def test_a_set_of_tuples_is_printed_as_one():
+    judge(places_in_a_set, X)
+
+
 EDGES = [("a", "b"), ("b", "c"), ("c", "a"), ("b", "d")]
 
 

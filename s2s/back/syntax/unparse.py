@@ -231,6 +231,11 @@ class Unparser(astunparse.Unparser):
         self.separated(tree.elts)
         self.write("]")
 
+    def _Set(self, tree: ast.Set) -> None:
+        self.write("{")
+        self.separated(tree.elts)
+        self.write("}")
+
     def _Dict(self, tree: ast.Dict) -> None:
         self.write("{")
         for k, (key, x) in enumerate(zip(tree.keys, tree.values)):

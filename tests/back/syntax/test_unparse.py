@@ -47,6 +47,9 @@ AS_WRITTEN = """
     lambda x: x + 1
     (lambda x: x)(2)
     [a, (b, c)]
+    {(a, b), (1, 1)}
+    {(a, b): (c, d)}
+    [(a, b) for a in (b, c)]
     f(x)(y)
     a.b[c].d
     a % b // c
