@@ -43,7 +43,7 @@ from .difference_quotients import (
     refutation,
     tree_copied,
 )
-from .errors import Line, TypeMismatchError
+from .errors import Line, TypeMismatchError, UnboundAxisError, UnsupportedError
 from .ir.graph import Block, Function, Op, Value, walk, whole
 from .ir.interpret import interpret
 from .ir.reemit import clone
@@ -123,14 +123,20 @@ def conventions(t, /, *args, **kwargs) -> list[Convention]:
     convention decides, others that do not may be reported, too.  The program is run again, without
     its output; its exceptions are raised.
 
-    Raises TypeMismatchError where `t` is no derivative, and whatever a call of `t` raises while
-    code is generated.
+    Raises TypeMismatchError where `t` is no derivative, UnsupportedError where it is one in lanes
+    that meet, and whatever a call of `t` raises while code is generated.
     """
     report = Report()
     if getattr(t, "kind", None) is not None and (kwargs or len(args) != t.arity):
         t = t.named_by(kwargs)
         args = t.bound(args, kwargs)
-    if not list(run_derivatives(t, args, report)):
+    try:
+        found = list(run_derivatives(t, args, report))
+    except UnboundAxisError as error:
+        raise UnsupportedError("conventions of a derivative in lanes that meet in collectives",
+                               error.line, "ask for those of grad(vmap(f)), of all lanes together"
+                               ) from None
+    if not found:
         raise TypeMismatchError(f"conventions of {getattr(t, '__name__', t)}, which is no "
                                 "derivative", None, "give it one, such as s2s.grad(f), and its "
                                 "arguments")
@@ -140,7 +146,10 @@ def conventions(t, /, *args, **kwargs) -> list[Convention]:
 def warn_of(t, args: Sequence) -> None:
     """Warn of each convention that decided `t(*args)`, where that holds a derivative."""
     report = Report()
-    list(run_derivatives(t, args, report))
+    try:
+        list(run_derivatives(t, args, report))
+    except UnboundAxisError:  # lanes that meet do not run one by one
+        return
     for each in report.found.values():
         warnings.warn(str(each), ConventionWarning, stacklevel=3)
 

@@ -24,37 +24,44 @@ def all_results(numpy, tree, f):
     return total
 
 
-def forms(m, numpy, tree, f, in_axes, args, grid, order):
-    """Yield the results, and the derivatives in all modes, inside and outside of vmap."""
+def forms(m, numpy, tree, f, in_axes, wrt, grid, order):
+    """Yield functions of the arguments: the results, and derivatives in all modes, inside and
+    outside of vmap.
+    """
     def lanes(f):
         f = m.vmap(f, in_axes, axis_name="j") if grid else f
         return m.vmap(f, in_axes, axis_name="i")
 
-    yield "value", lambda: lanes(f)(*args)
+    yield "value", lanes(f)
     if not order:
         return
-    wrt = tuple(range(len(args)))
     lane, whole = all_results(numpy, tree, f), all_results(numpy, tree, lanes(f))
-    yield "grad in lanes", lambda: lanes(m.grad(lane, wrt))(*args)
-    yield "grad of lanes", lambda: m.grad(whole, wrt)(*args)
-    yield "jvp in lanes", lambda: lanes(lambda *xs: m.jvp(lane, xs, xs))(*args)
+    yield "grad in lanes", lanes(m.grad(lane, wrt))
+    yield "grad of lanes", m.grad(whole, wrt)
+    yield "jvp in lanes", lanes(lambda *xs: m.jvp(lane, xs, xs))
     if order == 2:
-        yield "hessian in lanes", lambda: lanes(m.hessian(lane))(*args)
-        yield "hessian of lanes", lambda: m.hessian(whole)(*args)
-        yield "jacobian in lanes", lambda: lanes(m.jacrev(f))(*args)
+        yield "hessian in lanes", lanes(m.hessian(lane))
+        yield "hessian of lanes", m.hessian(whole)
+        yield "jacobian in lanes", lanes(m.jacrev(f))
+
+
+def agree(jax, got, expected, what):
+    for a, b in zip(s2s.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10, err_msg=what)
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in NOT_IN_JAX])
 def test_as_jax(jax, name):
     f, args, in_axes, grid, order = PROGRAMS[name]
     theirs = with_modules(named_axes.__file__, jax.numpy, jax.lax).PROGRAMS[name][0]
-    ours = forms(s2s, np, s2s.tree, f, in_axes, args, grid, order)
-    wanted = forms(jax, jax.numpy, jax.tree, theirs, in_axes, args, grid, order)
-    for (what, got), (_, expected) in zip(ours, wanted):
-        if what == "grad in lanes" and name in NO_GRADIENT_IN_LANES:
-            continue
-        for a, b in zip(s2s.tree.leaves(got()), jax.tree.leaves(expected()), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10, err_msg=f"{name}: {what}")
+    wrt = tuple(range(len(args)))
+    ours = forms(s2s, np, s2s.tree, f, in_axes, wrt, grid, order)
+    wanted = forms(jax, jax.numpy, jax.tree, theirs, in_axes, wrt, grid, order)
+    pairs = [(what, t, other) for (what, t), (_, other) in zip(ours, wanted)
+             if what != "grad in lanes" or name not in NO_GRADIENT_IN_LANES]
+    expected = jax.jit(lambda *xs: [other(*xs) for _, _, other in pairs])(*args)
+    for (what, t, _), found in zip(pairs, expected, strict=True):
+        agree(jax, t(*args), found, f"{name}: {what}")
 
 
 def test_names_nobody_binds(jax):
@@ -63,3 +70,29 @@ def test_names_nobody_binds(jax):
             m.vmap(lambda x, lax=lax: lax.psum(x, "i"))(np.arange(3.0))
         with pytest.raises(NameError):
             lax.psum(1.0, "i")
+
+
+VECTORIZED = {
+    "dot": ("(n),(n)->()", "x @ y", (4, 3), (2, 1, 3)),
+    "matvec": ("(n,m),(m)->(n)", "x @ np.tanh(y)", (2, 1, 4, 3), (5, 3)),
+    "outer": ("(n),(m)->(n,m)", "np.outer(x, y) + np.sum(x)", (4, 2), (3,)),
+    "two results": ("(n),()->(n),()", "(x * y, np.sum(x) - y)", (4, 3), (4,)),
+    "solve": ("(n,n),(n)->(n)", "np.linalg.solve(x + 4.0 * np.eye(3), y)", (2, 3, 3), (3,)),
+    "convolution": ("(n),(m)->(k)", "np.convolve(x, y)", (4, 3), (2,)),
+    "numbers": (None, "np.sin(x) * y", (4, 3), (3,)),
+}
+
+
+@pytest.mark.parametrize("name", VECTORIZED)
+def test_vectorize_as_jax(jax, name):
+    signature, text, *shapes = VECTORIZED[name]
+    args = [np.cos(np.arange(np.prod(shape))).reshape(shape) for shape in shapes]
+    source = f"def f(x, y):\n    return {text}\n"
+    ours = s2s.vectorize(s2s.from_source(source, {"np": np}), signature=signature)
+    namespace = {"np": jax.numpy}
+    exec(source, namespace)
+    theirs = jax.numpy.vectorize(namespace["f"], signature=signature)
+    agree(jax, ours(*args), jax.jit(theirs)(*args), name)
+    gradient = s2s.grad(all_results(np, s2s.tree, ours), (0, 1))
+    expected = jax.jit(jax.grad(all_results(jax.numpy, jax.tree, theirs), (0, 1)))
+    agree(jax, gradient(*args), expected(*args), name)

@@ -319,6 +319,18 @@ def test_names_that_nobody_binds():
         print(s2s.vmap(f).source)
 
 
+def test_conventions_in_lanes_that_meet():
+    def f(x):
+        return abs(x) * lax.pmax(x, "i")
+
+    over = s2s.vmap(f, axis_name="i")
+    ties = np.array([1.0, 0.0, 1.0])
+    found = s2s.conventions(s2s.grad(lambda x: np.sum(over(x))), ties)
+    assert ["size" in each.what or "tie" in each.what for each in found] == [True, True]
+    with pytest.raises(UnsupportedError, match="of a derivative in lanes that meet"):
+        s2s.conventions(s2s.vmap(s2s.grad(f), axis_name="i"), ties)
+
+
 def test_arguments_of_collectives():
     refused(TypeMismatchError, "axis_name is or has 0", lambda x: lax.psum(x, 0), ROWS)
     refused(UnsupportedError, "axis_index_groups",
