@@ -24,6 +24,7 @@ from ..lazy_import import later
 from .debug.load_source import load
 
 numba = later("numba")
+numba_cuda = later("numba.cuda")
 simulated_arrays = later("numba.cuda.simulator.cudadrv.devicearray")
 
 
@@ -44,6 +45,8 @@ def compiled(function: Function, *, threads: int = THREADS, **options) -> Callab
     @functools.cache
     def loaded() -> tuple[Callable, OnDevice | Simulated]:
         is_simulated = numba.config.ENABLE_CUDASIM
+        if not is_simulated and not numba_cuda.is_available():
+            raise NO_DEVICE
         if not is_simulated and importlib.util.find_spec("cupy") is None:
             raise NO_CUPY
         run = load(module.text, module.entry, module.lines, check=False)
@@ -118,8 +121,10 @@ class Simulated:
         return x
 
 
+SIMULATOR = "NUMBA_ENABLE_CUDASIM=1 in the environment chooses Numba's simulator"
+NO_DEVICE = UnsupportedError("target='cuda' without a GPU that a driver of NVIDIA knows of", None,
+                             f"run it where `nvidia-smi` lists one; {SIMULATOR}")
 NO_CUPY = UnsupportedError("target='cuda' without CuPy, whose arrays it computes with", None,
-                           "install it with: pip install 's2s[cuda]'; or set "
-                           "NUMBA_ENABLE_CUDASIM=1 before Python starts, for Numba's simulator")
+                           f"install it with: pip install 's2s[cuda]'; {SIMULATOR}")
 NOT_CONTIGUOUS = UnsupportedError("a device array that is not contiguous", None,
                                   "copy it, with .copy() for example")

@@ -9,8 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import s2s
+
+cuda = pytest.importorskip("numba.cuda")
 HERE = Path(__file__).parent
 COMPILE = """
 import sys
@@ -126,6 +130,17 @@ def test_launches_are_few_and_arrays_stay_on_the_device(parts):
         launches, single = MOST.get(name, (1, 0))
         assert (found["launches"] <= launches and found["one thread"] <= single
                 and not found["arrays"]), (name, found)
+
+
+def test_a_call_without_a_gpu_says_so():
+    if cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(s2s.UnsupportedError, match="without a GPU .*\n.*NUMBA_ENABLE_CUDASIM=1"):
+        s2s.jit(total, target="cuda")(np.ones(3))
+
+
+def total(x):
+    return np.sum(x)
 
 
 def test_single_precision_stays_single(kernels):
