@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from ...ir.builder import Builder, add_op
 from ...ir.graph import Block, Function, Op, Value, op_free_values, walk
-from ...ir.types import INT, Array, Scalar, Tape
+from ...ir.types import INT, Array, Scalar, Tape, Undefined
 from ...ops.core.control import for_record
 from ...ops.core.record import value
 from ..loopir.elements import read
@@ -66,7 +66,19 @@ def regions(block: Block, roles: Roles) -> list[list[Op]]:
 
 def is_number_code(op: Op) -> bool:
     """Whether `op` is arithmetic on numbers, or reads or writes one element."""
-    return not op.blocks and is_device_code(Block([], [op]))
+    return (not op.blocks and is_device_code(Block([], [op]))
+            and not any(map(may_be_unbound, op.inputs)))
+
+
+def may_be_unbound(x: Value) -> bool:
+    """Whether some path leaves `x` unbound: it cannot be passed to a kernel, nor stored by it."""
+    if isinstance(x.type, Undefined):
+        return True
+    if x.op is None or not x.op.blocks:
+        return False
+    k = x.op.outputs.index(x) - len(x.op.outputs)
+    return any(map(may_be_unbound, [b.yields[k] for b in x.op.blocks] if x.op.name == "if"
+                   else [x.op.inputs[k]]))
 
 
 def touches_elements(op: Op) -> bool:
@@ -80,6 +92,7 @@ def is_serial(op: Op, roles: Roles) -> bool:
         return any(isinstance(v.type, Tape) for v in op.outputs) and is_number_code(op)
     return (roles.of(op) is None and all(map(is_device_code, op.blocks))
             and not has_independent_loop(op, roles)
+            and not any(map(may_be_unbound, op_free_values(op)))
             and any(isinstance(v.type, (Array, Tape)) for inner in (op, *walk_in(op))
                     for v in (*inner.inputs, *inner.outputs)))
 
@@ -89,8 +102,11 @@ def walk_in(op: Op) -> list[Op]:
 
 
 def has_independent_loop(op: Op, roles: Roles) -> bool:
-    """Whether some loop inside `op` fills arrays, is not short, and could be a kernel."""
-    return any(inner.name == "for" and any(isinstance(v.type, Array) for v in inner.outputs)
+    """Whether some loop inside `op` could be a kernel: it is not short, and fills arrays, or is in
+    no loop.
+    """
+    return any(inner.name == "for" and (op.name == "if" or any(isinstance(v.type, Array)
+                                                               for v in inner.outputs))
                and roles.of(inner) is not None and not is_short(inner) for inner in walk_in(op))
 
 
@@ -106,7 +122,10 @@ def is_worthwhile(block: Block, region: list[Op]) -> bool:
              if isinstance(v.type, Tape)}
     arrays = any(isinstance(v.type, Array) for op in region if op.blocks
                  for inner in (op, *walk_in(op)) for v in inner.inputs)
+    outside = {*block.yields, *(x for op in block.ops if op not in inside
+                                for x in op_free_values(op))}
     return (arrays and all(t.op in inside for t in tapes)
+            and not any(y in outside and may_be_unbound(y) for op in region for y in op.outputs)
             and tapes.isdisjoint(block.yields)
             and not any(t in op_free_values(op) for op in block.ops if op not in inside
                         for t in tapes)
