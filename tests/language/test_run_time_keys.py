@@ -181,6 +181,27 @@ def paths_in_a_grid(x, keys):
     return paths(keys[1], 4) * len(memo)
 
 
+GRAPH = {0: [1, 2], 1: [3], 2: [3, 4], 3: [5], 4: [5], 5: []}
+LENGTHS = {(0, 1): 0.5, (0, 2): 1.5, (1, 3): 2.0, (2, 3): 1.0, (2, 4): 0.7, (3, 5): 1.2}
+
+
+def through_a_graph_outside(x, keys):
+    stack, reached = [keys[3]], set()
+    total = 0.0
+    while stack:
+        u = stack.pop()
+        if u in reached:
+            continue
+        reached.add(u)
+        total = 0.9 * total + x[u] ** 2
+        for v in GRAPH[u]:
+            stack.append(v)
+            total += LENGTHS.get((u, v), 0.25) * x[v]
+            if (v, u + 4) in LENGTHS:
+                total *= x[u]
+    return total
+
+
 def counted_words(x, keys):
     counts, known = Counter("ABBA"), set()
     for k, word in enumerate(["A", "C", "A"]):
@@ -213,6 +234,7 @@ PROGRAMS = [
     (counted_words, NEGATIVE),
     (with_a_memo, NEGATIVE),
     (paths_in_a_grid, NEGATIVE),
+    (through_a_graph_outside, NEGATIVE),
 ]
 
 
@@ -237,6 +259,7 @@ def test_derivatives_are_those_of_differences(f, keys):
     (integers_and_floats, HUGE),
     (seen, NEGATIVE),
     (with_a_memo, NEGATIVE),
+    (through_a_graph_outside, NEGATIVE),
 ])
 def test_compiled_derivatives_are_those_of_python(f, keys):
     value, slope = s2s.jit(s2s.value_and_grad(f))(X, keys)
@@ -286,6 +309,19 @@ def test_a_missing_key_raises_what_python_raises():
     with pytest.raises(KeyError) as caught:
         s2s.grad(missing)(X, NEGATIVE)
     assert caught.value.args == plain.value.args
+
+
+def not_in_the_graph(x, keys):
+    u = keys[1]
+    while u != 5:
+        u = GRAPH[u + 4][0]
+    return x[u]
+
+
+def test_a_key_that_is_not_outside_raises_what_python_raises():
+    with pytest.raises(KeyError) as caught:
+        s2s.grad(not_in_the_graph)(X, NEGATIVE)
+    assert caught.value.args == (7,)
 
 
 def array_as_key(x, keys):

@@ -167,6 +167,8 @@ class Session:
     inlined_calls: list = field(default_factory=list)
     # the places that create dicts with run-time keys
     keyed: set = field(default_factory=set)
+    # the keys and items of dicts from outside -> (their hash table, the list of their items)
+    lookups: dict[tuple, tuple[Value, Value]] = field(default_factory=dict)
     # the error to raise if the result leaves the program
     leaving: UnsupportedError | None = None
     # functions with derivative rules under construction: front/rules/custom_derivatives.py

@@ -26,7 +26,7 @@ from ..domain.functions import ConditionalObject, FunctionValue
 from ..domain.heap import Cell, Container, carriers_of, cells_in
 from ..domain.optional import Maybe, has_maybe, is_given, is_none, optional_error, resolve_optional
 from ..values.captured_dicts import has_key, is_captured_dict, is_key
-from ..values.dicts import key_in
+from ..values.dicts import as_keyed, key_in
 from ..values.lists import (
     contains,
     is_list,
@@ -301,6 +301,8 @@ def _is_in(frame: Frame, a, b, node: gast.AST):
             found = by_word(frame, operator.contains, tuple(b.members), a)
             if found is not UNKNOWN:
                 return found
+            if (keyed := as_keyed(frame, b, a)) is not None:
+                return truth(frame, call_special(frame, keyed, "__contains__", [a], node), node)
             key_in(frame, a, node, b)
         b = tuple(b.members)
     if isinstance(a, Text) or isinstance(b, Text):

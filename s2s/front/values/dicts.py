@@ -12,14 +12,19 @@ from collections.abc import Callable
 import gast
 
 from ...errors import TypeMismatchError, UnsupportedError
-from ...ir.builder import current
+from ...ir.builder import Builder, current, emit
+from ...ir.graph import MISSING as NOT_KNOWN
 from ...ir.graph import OPERATORS, Value
 from ...ir.types import List, Scalar, Tuple, Type, Unknown
 from ...library.containers import Keyed
 from ...ops.core.record import METHODS, value
+from ...ops.program.hash_tables import hash_of
 from ..domain.frame import Frame, like
+from ..domain.functions import Method
 from ..domain.heap import Cell, Container
+from ..domain.item_places import line_site
 from .exceptions import guard, is_caught, raise_unless
+from .lists import list_value, share
 from .words import is_numbered, keys_by_word, picked
 
 MISSING = object()
@@ -30,7 +35,8 @@ class RuntimeKeys(UnsupportedError):
     (library/containers.py).
     """
 
-    site: gast.AST | None = None  # where the dict was created
+    # where the dict was created, or the line that looks a key up in a dict from outside
+    site: gast.AST | tuple | None = None
 
 
 def is_key_type(type: Type) -> bool:
@@ -66,6 +72,8 @@ def key_in(frame: Frame, key, node: gast.AST | None = None, base: Container | No
         if (base is not None and has_numbers_for_keys(base)
                 and all(isinstance(part, (int, Value)) for part in parts)):
             error.site = base.site
+        elif base is not None and _can_be_keyed(base, key):
+            error.site = line_site("key")
         raise error
     found = frame.static(key, "a key", node)
     try:
@@ -84,6 +92,42 @@ def has_numbers_for_keys(base: Container, *more: dict) -> bool:
     return (base.is_dict and base.site is not None
             and all(isinstance(k, (int, tuple)) for members in (base.members, *more)
                     for k in members))
+
+
+def as_keyed(frame: Frame, base: Container, key) -> Container | None:
+    """A dict with run-time keys that has what `base`, a dict from outside, has now, to look for a
+    `key` that a run decides; None where that is not so, or has not been asked for: a loop that can
+    be unrolled is.
+    """
+    if (frame.is_static(key) or line_site("key") not in frame.session.keyed
+            or not _can_be_keyed(base, key)):
+        return None
+    members, session = base.members, frame.session
+    items, content = tuple(members.values()), tuple(frame.values_in(members.values()))
+    found = session.lookups.get((*members, *content))
+    if found is None:  # made where the function begins, rather than in each trip of a loop
+        params = {*session.block.params, *(param for param, _ in session.captures.values())}
+        given = all(x.constant is not NOT_KNOWN or x in params for x in content)
+        with Builder(session.block if given else current().block, current().line):
+            found = emit(hash_of, *map(frame.value, members)), list_value(frame, items)
+        if given:
+            session.lookups[(*members, *content)] = found
+    values = frame.heap.new(found[1])
+    share(frame, values, items)
+    return frame.heap.new_container(Keyed, {
+        "_places": frame.heap.new(found[0]), "_values": values, "_has_gaps": False,
+        "_factory": None})
+
+
+def _can_be_keyed(base: Container, key) -> bool:
+    """Whether `key` may be one of a dict from outside, with integers, or tuples of them, for keys.
+    """
+    keys = base.members
+    if base.site is not None or base.cls is defaultdict or not keys or not may_be_key(key):
+        return False
+    return all(type(k) is int for k in keys) or (
+        all(type(k) is tuple and all(type(part) is int for part in k) for k in keys)
+        and len(set(map(len, keys))) == 1)
 
 
 def is_keyed(binding) -> bool:
@@ -119,6 +163,8 @@ def entry(frame: Frame, base: Container, key):
             is_there = is_numbered(code, [i for i, k in enumerate(keys) if k in base.members])
             raise_unless(frame, is_there, KeyError, "a key that is not there")
         return picked(frame, [base.members.get(k, base.members[there[0]]) for k in keys], code)
+    if (keyed := as_keyed(frame, base, key)) is not None:
+        return frame.session.call(frame, Method(Keyed.__getitem__, keyed), [key], {}, None)
     key = key_in(frame, key, base=base)
     if key in base.members:
         return base.members[key]
@@ -230,6 +276,8 @@ def _get(frame, base, node, key, default=None):
         found = [base.members.get(k, default) for k in keys]
         if default is not None or None not in found:
             return picked(frame, found, code)
+    if (keyed := as_keyed(frame, base, key)) is not None:
+        return frame.session.call(frame, Method(Keyed.get, keyed), [key, default], {}, node)
     return base.members.get(key_in(frame, key, node, base), default)
 
 

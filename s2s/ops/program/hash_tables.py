@@ -87,7 +87,7 @@ hash_of = define(
     syntax=lambda *keys, item=None: ast.Dict(list(keys), list(map(ast.Constant, range(len(keys))))),
     vjp=no_vjp,
     jvp=no_jvp,
-    depends=anything,
+    depends=anything, total=True,
 )
 
 
@@ -192,7 +192,7 @@ set_of = define(
     syntax=_syntax_of_set,
     vjp=no_vjp,
     jvp=no_jvp,
-    depends=anything,
+    depends=anything, total=True,
 )
 
 
