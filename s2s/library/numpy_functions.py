@@ -775,9 +775,11 @@ def vectorize(pyfunc=None, otypes=None, doc=None, excluded=None, cache=False, si
                 raise NotImplementedError("s2s: np.vectorize of several results: write the loop")
             arrays = [np.array(x) if isinstance(x, (list, tuple)) else x for x in args]
             if all([np.ndim(x) == 0 for x in arrays]):
+                if otypes is None:
+                    function(*arrays)  # for its dtype
                 found = np.asarray(function(*arrays))
             else:
-                found = of_each(function, *arrays)
+                found = of_each(function, otypes is None, *arrays)
             return found if otypes is None else np.asarray(found, dtype=np.dtype(otypes[0]))
 
         return vectorized
@@ -785,10 +787,14 @@ def vectorize(pyfunc=None, otypes=None, doc=None, excluded=None, cache=False, si
     return of if pyfunc is None else of(pyfunc)
 
 
-def of_each(function, *args):
-    """np.vectorize(function), of arguments of which one is an array."""
+def of_each(function, asks, *args):
+    """np.vectorize(function), of arguments of which one is an array; if it `asks`, the function is
+    called once more, for the dtype, as it may do something besides.
+    """
     arrays = np.broadcast_arrays(*args)
     flat = [np.ravel(a) for a in arrays]
+    if asks and flat[0].size > 0:
+        function(*[a[0] for a in flat])
     return np.reshape(np.array([function(*[a[k] for a in flat]) for k in range(flat[0].size)]),
                       arrays[0].shape)
 

@@ -248,6 +248,25 @@ def left_early(x):
     return avg(x[-1]) ** 2
 
 
+def called_by_library_functions(x):
+    import functools
+
+    n = 0.0
+
+    def weigh(v):
+        nonlocal n
+        n = n + 1.0
+        return v * v * n
+
+    def fold(a, b):
+        nonlocal n
+        n = n + b
+        return a * n
+
+    # NumPy asks for the dtype with one more call
+    return np.sum(np.vectorize(weigh)(x)) * n + functools.reduce(fold, x, 1.0)
+
+
 PROGRAMS = [
     average_of_squares,
     two_instances_in_a_branch,
@@ -262,6 +281,7 @@ PROGRAMS = [
     counted_recursion,
     recursion_that_fills_an_object,
     left_early,
+    called_by_library_functions,
 ]
 
 
@@ -338,7 +358,32 @@ def named_like_an_exception(x):
     return total
 
 
+def written_while_differentiated(x):
+    n = 0.0
+
+    def loss(v):
+        nonlocal n
+        n = n + 1.0
+        return v * v * n
+
+    slope = s2s.grad(loss)
+    return slope(x) + slope(2.0 * x) + n
+
+
+def object_written_while_batched(x):
+    tally = Tally()
+
+    def counted(v):
+        tally.n += 1
+        return v * v * tally.n
+
+    many = s2s.jit(counted)
+    return many(x) + many(x) + tally.n
+
+
 @pytest.mark.parametrize("f, message", [
+    (written_while_differentiated, "loss, which the program transforms, writes to what lies"),
+    (object_written_while_batched, "counted, which the program transforms, writes to what lies"),
     (read_before_it_is_bound, "t is read before it is bound"),
     (bound_by_a_branch, "the variable t, which an inner function writes, is bound by a branch"),
     (named_like_an_exception, "writing to e in a call that the function it belongs to does not"),

@@ -21,7 +21,6 @@ a number each for any nesting of loops, which is an interpreter in each trip of 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from weakref import WeakKeyDictionary
 
@@ -32,7 +31,7 @@ from ...ir.graph import Value
 from ..domain.frame import Frame
 from ..domain.functions import FunctionValue, Local
 from ..domain.heap import Progress
-from ..syntax.desugar import copy_position
+from ..syntax.desugar import copy_position, copy_tree
 from ..syntax.liveness import (
     Liveness,
     bound_names,
@@ -140,7 +139,7 @@ def in_turns(definition: gast.FunctionDef) -> gast.FunctionDef | None:
                                                  yield v * v
     """
     if definition not in _turned:
-        new = copy.deepcopy(definition)
+        new = copy_tree(definition)
         match new.body[-1]:
             case gast.For(target=target, iter=source, body=body, orelse=[]):
                 pass
@@ -210,7 +209,7 @@ class _Rest:
     """The function that does what is left of a generator after each of its `yield`s."""
 
     def __init__(self, frame: Frame, definition: gast.FunctionDef):
-        self.frame, self.definition = frame, copy.deepcopy(definition)
+        self.frame, self.definition = frame, copy_tree(definition)
         self.points: list[list] = []  # what is left after each `yield`, before the next trip
         *before, self.loop = self.definition.body
         first = next((k for k, stmt in enumerate(before) if _yields(stmt)), len(before))
@@ -284,7 +283,7 @@ class _Rest:
                     sent = copy_position(gast.Assign(stmt.targets, _name(self.sent), None), stmt)
                     return [*found, self.stop(item, [sent, *left])]
                 case gast.If(test=test) if not _yields(gast.Expr(test)):
-                    arms = (self.statements(arm, copy.deepcopy(left))
+                    arms = (self.statements(arm, copy_tree(left))
                             for arm in (stmt.body, stmt.orelse))
                     return [*found, copy_position(gast.If(test, *arms), stmt)]
             raise self.frame.refuse(
@@ -296,7 +295,7 @@ class _Rest:
         """A statement that stands for `yield item`, where `left` follows."""
         self.points.append(None)
         number = len(self.points)
-        self.points[number - 1] = self.statements(copy.deepcopy(left), [])
+        self.points[number - 1] = self.statements(copy_tree(left), [])
         stop = gast.Return(item if item is not None else _constant(None))
         stop.point = number
         return copy_position(stop, item or self.loop)

@@ -23,7 +23,6 @@ program, but only for a `for` over the generator itself, not for zip, enumerate,
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,7 +37,7 @@ from ...ops.program.effects import has_effects
 from ..domain.frame import Frame
 from ..domain.functions import Intrinsic
 from ..domain.heap import Container
-from ..syntax.desugar import copy_position
+from ..syntax.desugar import copy_position, copy_tree
 from ..syntax.liveness import inside, may_stop
 from ..values.iterator_invalidation import was_written
 from .generator_cursors import (
@@ -140,7 +139,7 @@ def _quietly(frame: Frame, node: gast.AST, block: Block, is_alone: bool) -> Iter
     """A context in which a generator is run, in a block of its own; refuses one that does something
     that shows, unless it `is_alone`.
     """
-    before, names = dict(frame.heap.contents), list(_names(frame))
+    before, names = dict(frame.heap.contents), names_around(frame)
     with Builder(block), at(current().line):
         yield
     current().block.ops.extend(block.ops)
@@ -151,15 +150,16 @@ def _quietly(frame: Frame, node: gast.AST, block: Block, is_alone: bool) -> Iter
         raise frame.refuse("a generator that draws, prints or raises", node, REMEDY)
 
 
-def _names(frame: Frame) -> Iterator[tuple]:
+def names_around(frame: Frame) -> list[tuple]:
     """The names of the enclosing scopes and their bindings."""
-    seen, pending = set(), [frame]
+    found, seen, pending = [], set(), [frame]
     while pending:
         at = pending.pop()
         if at is not None and id(at) not in seen:
             seen.add(id(at))
-            yield from ((at, name, binding) for name, binding in list(at.env.items()))
+            found += [(at, name, binding) for name, binding in at.env.items()]
             pending += [at.lexical, at.caller]
+    return found
 
 
 def consumed_at_once(function, node: gast.Call) -> gast.AST | None:
@@ -200,7 +200,7 @@ def _check(frame: Frame, node: gast.AST, definition: gast.FunctionDef, is_alone:
 def _listing(definition: gast.FunctionDef) -> gast.FunctionDef:
     """The function that returns the list of all that `definition` yields; cached."""
     if definition not in _made:
-        new = copy.deepcopy(definition)
+        new = copy_tree(definition)
         body = [x for statement in new.body for x in _as_list(_Listing().visit(statement))]
         new.body = [
             _at(gast.Assign([_name(TOTAL, gast.Store())], gast.List([], gast.Load()), None),

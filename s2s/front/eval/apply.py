@@ -56,7 +56,12 @@ from ...ops.program.effects import acts
 from ...ops.program.list_arrays import list_stack
 from ...ops.program.numpy_of_lists import OF_LISTS
 from ...ops.program.random import METHODS_OF_GENERATORS, METHODS_OF_RANDOM_STATES, shuffled
-from ..control.generators import is_generator, is_generator_function, run_generator
+from ..control.generators import (
+    is_generator,
+    is_generator_function,
+    names_around,
+    run_generator,
+)
 from ..control.introspection import ABOUT_CLASSES
 from ..control.iterables import Iterable, members_of
 from ..control.join import branch, with_either
@@ -91,6 +96,7 @@ from ..values.captured_writes import written_by_callee
 from ..values.context_managers import GeneratorManager, generator_of
 from ..values.dicts import dict_method
 from ..values.exceptions import guard
+from ..values.iterator_invalidation import was_written
 from ..values.lists import apply_list_method, is_list, new_list, put_in_order
 from ..values.messages import is_exception, log, logger, make_exception
 from ..values.nonlocals import borrow
@@ -948,8 +954,17 @@ def nested_function(frame: Frame, function: FunctionValue, node: gast.AST) -> Ne
     """A function defined inside the program, as an operand of a transformation."""
     name = (getattr(function.node, "name", "f") if isinstance(function, Local)
             else getattr(function, "name", "f"))
-    return NestedFunction(name, _made_signature(frame, function, node),
-                          lambda args: apply(frame, function, args, {}, node), frame)
+
+    def run(args: list):
+        before, around = dict(frame.heap.contents), names_around(frame)
+        result = apply(frame, function, args, {}, node)
+        if was_written(frame, before) or any(
+                at.env.get(each) is not then for at, each, then in around if each.isidentifier()):
+            raise frame.refuse(f"{name}, which the program transforms, writes to what lies around "
+                               "it", node, "return what changes, and store it after the call")
+        return result
+
+    return NestedFunction(name, _made_signature(frame, function, node), run, frame)
 
 
 def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature:

@@ -15,10 +15,9 @@ held by lists like any other.
 
 from __future__ import annotations
 
-import copy
-
 import gast
 
+from .desugar import copy_tree
 from .liveness import (
     COMPREHENSIONS,
     Outline,
@@ -48,7 +47,7 @@ def variables_written_inside(outline: Outline) -> frozenset[str]:
 
 def with_held_variables(node: gast.FunctionDef, names: frozenset[str]) -> gast.FunctionDef:
     """A copy of the definition in which these variables of its are attributes."""
-    new = copy.deepcopy(node)
+    new = copy_tree(node)
     rewrite = _Attributes(names, holder_of(node))
     new.body = rewrite.statements(new.body)
     return new

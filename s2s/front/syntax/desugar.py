@@ -120,6 +120,20 @@ def copy_position(new: gast.AST, old: gast.AST) -> gast.AST:
     return new
 
 
+def copy_tree(node):
+    """A copy of a syntax tree; what it holds besides nodes, such as modules that are imported
+    inside a function, is shared, and its outline is left out.
+    """
+    if isinstance(node, list):
+        return [copy_tree(x) for x in node]
+    if not isinstance(node, gast.AST):
+        return node
+    new = type(node)()
+    new.__dict__.update({name: copy_tree(x) for name, x in node.__dict__.items()
+                         if name != "outline"})
+    return new
+
+
 def _store(name: str) -> gast.Name:
     return gast.Name(name, gast.Store(), None, None)
 
