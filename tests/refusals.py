@@ -678,6 +678,31 @@ def in_axes_of_another_length_followed(x, y):
     return x * y
 
 
+@refused(A, ask="s2s.vmap(f)(*args)")
+def an_axis_that_nobody_names(x):
+    return x - s2s.lax.pmean(x, "cases")
+
+
+@instead(ask="s2s.vmap(f, axis_name='cases')(*args)")
+def an_axis_that_nobody_names_followed(x):
+    return x - s2s.lax.pmean(x, "cases")
+
+
+@refused(A, ask="s2s.vmap(f, axis_name='cases')(*args)")
+def a_collective_that_some_lanes_reach(x):
+    if x > 0:
+        return x / s2s.lax.psum(x, "cases")
+    return 0.0
+
+
+@instead(ask="s2s.vmap(f, axis_name='cases')(*args)")
+def a_collective_that_some_lanes_reach_followed(x):
+    total = s2s.lax.psum(np.where(x > 0, x, 0.0), "cases")
+    if x > 0:
+        return x / total
+    return 0.0
+
+
 @refused(0.3, ask="s2s.jit(f, target='tpu')(*args)")
 def a_target_that_is_not_known(x):
     return x * x
