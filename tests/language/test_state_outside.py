@@ -875,3 +875,27 @@ def test_keys_that_a_called_function_asks_for_are_not_taken_from_before(f):
     COUNTS.clear()
     with pytest.raises(UnsupportedError, match="is read in a call that writes into it"):
         s2s.jit(f).lower(np.ones(2))
+
+
+FORTH, BACK = 0.04, 30.0
+
+
+def reaction(c):
+    return np.array([BACK * c[1] - FORTH * c[0], FORTH * c[0] - BACK * c[1]])
+
+
+def kinetics(p):
+    global FORTH, BACK
+    FORTH, BACK = p
+    c, t = np.array([1.0, 0.0]), 0.0
+    while t < 0.5:
+        c = c + 0.1 * reaction(c)
+        t += 0.1
+    return c[1] ** 2
+
+
+def test_the_source_is_printed_after_globals_have_become_of_numpy():
+    """What followed the arguments of a call had been taken for more of them."""
+    gradient = s2s.grad(kinetics)
+    gradient(np.array([0.4, 3.0]))
+    assert "def kinetics_grad" in gradient.source

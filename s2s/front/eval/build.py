@@ -481,7 +481,9 @@ class Callee:
                     return self._with_captures(found, types, own)
                 if len(types) == own:
                     return found
-        return self._build(types[:self.count])
+        own = parameters(self.function)
+        says = all(x.kind in (x.POSITIONAL_ONLY, x.POSITIONAL_OR_KEYWORD) for x in own)
+        return self._build(types[:len(own) if self.count is None and says else self.count])
 
     def _with_captures(self, found: BuiltFunction, types: tuple, count: int) -> BuiltFunction:
         if all(a == p.type for a, p in zip(types[count:], found.captured)):
