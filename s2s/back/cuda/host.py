@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
+import operator
 import re
 import textwrap
 from collections.abc import Sequence
@@ -54,7 +56,7 @@ from .serial_regions import collect_regions
 from .thread_body import is_lane_code
 
 BLOCKS = 1024  # most blocks of a grid: threads then make several trips each
-PRIVATE = 1024  # most blocks of teams with arrays of their own
+ROOM = 2**25  # most numbers in arrays of which each team has one
 CAPACITY = 64  # initial capacity of a tape: the host doubles it until all lanes fit
 
 
@@ -120,7 +122,8 @@ def _header(used: set[str], threads: int) -> list[str]:
     arrays = ["if config.ENABLE_CUDASIM:", "    import numpy as cp", "else:",
               "    import cupy as cp", ""] if "cp" in used else []
     numba = [*(["config"] if arrays else []), "cuda", *types]
-    teams = [f"TEAMS = {16 * BLOCKS}  # in a grid of theirs, at most"] if "TEAMS" in used else []
+    teams = [f"TEAMS = {16 * BLOCKS}  # in a grid of theirs, at most",
+             f"ROOM = {ROOM}  # numbers in arrays of theirs"] if "TEAMS" in used else []
     return [*(["import math"] if "math" in used else []), "import numpy as np",
             f"from numba import {', '.join(sorted(numba, key=lambda name: name != 'config'))}", "",
             *arrays, f"THREADS = {threads}  # in a block",
@@ -150,16 +153,20 @@ def blocks_of(n):
 '''
 
 TEAMS_OF = '''
-def teams_of(n, m, most=TEAMS):
-    """The blocks, and the threads of a team and the teams in each, for n trips with m inside."""
+def teams_of(n, m, size=0):
+    """The blocks, and the threads of a team and the teams in each, for n trips with m inside.
+
+    Each team has arrays of so many numbers in all of its own: they all get ROOM numbers.
+    """
     if n >= 2**32 - TEAMS * THREADS:
         raise ValueError("a CUDA kernel makes fewer than 2**32 trips")
-    lanes = min(32, THREADS)
+    most = ROOM // size if size else TEAMS * THREADS
     if m < min(16, THREADS):
-        return max(1, min((n + THREADS - 1) // THREADS, BLOCKS, most)), (1, THREADS)
+        return max(1, min((n + THREADS - 1) // THREADS, BLOCKS, most // THREADS)), (1, THREADS)
+    lanes = min(32, THREADS)
     while lanes < THREADS and 4 * lanes <= m:
         lanes *= 2
-    return max(1, min(n, most)), (lanes, 1)
+    return max(1, min(n, most, BLOCKS if size else TEAMS)), (lanes, 1)
 '''
 
 TEAMS_IN = '''
@@ -216,7 +223,7 @@ element = Record("element", evaluate=None, pure=False, infer=lambda x, *index, t
                                                                              ast.Load())))
 blocks_of = Record("blocks of", evaluate=None,
                    infer=lambda n: INT, syntax=lambda n: call("blocks_of", n))
-teams_of = Record("teams of", evaluate=None, infer=lambda n, m, *most: INT,
+teams_of = Record("teams of", evaluate=None, infer=lambda n, m, *size: INT,
                   syntax=lambda *args: call("teams_of", *args))
 teams_in = Record("teams in", evaluate=None, infer=lambda teams: INT,
                   syntax=lambda teams: call("teams_in", teams))
@@ -386,8 +393,10 @@ class Host:
             if not inits[k].name and inits[k].constant is MISSING:
                 inits[k].name = out.name
         inner = [trip_count(loop, self.env) for loop in kernel.shared]
-        most = [value(PRIVATE)] if kernel.private else []
-        grid = (emit(teams_of, trips, self.largest(inner), *most) if inner
+        sizes = [self.product([length(inits[k], axis=axis)
+                               for axis in range(inits[k].type.rank)]) for k in kernel.private]
+        size = [functools.reduce(operator.add, sizes)] if sizes else []
+        grid = (emit(teams_of, trips, self.largest(inner), *size) if inner
                 else trips if trips.constant == 1 else emit(blocks_of, trips))
         blocks = emit(blocks_in, grid) if inner else grid
         reads = [self.env.get(x, x) for x in kernel.reads]

@@ -43,6 +43,7 @@ from .thread_body import Body, Team, arrays_made, is_argument, item_of, known, l
 
 # names used by the kernels' module: host.py, grid_stride.py
 CUDA_NAMES = frozenset({"cuda", "float32", "float64", "int64", "uint32", "THREADS", "BLOCKS",
+                        "TEAMS", "ROOM",
                         "blocks_of", "teams_of", "number", "to_numpy", "cp", "config", "given",
                         "teams_in", "add_parts", "meet",
                         *(f"{reduction_by(step)[0]}_of" for step in STEPS)})
