@@ -35,6 +35,7 @@ def run(*words: str, status: int = 0) -> str:
         "replay",
         "bench/run.py",
         "bench/growth.py",
+        "bench/keyed.py",
     ],
 )
 def test_help_is_the_docstring(name):

@@ -39,7 +39,8 @@ def seconds(f: Callable, *args) -> float:
 
 def main() -> None:
     """Print the nanoseconds of an access."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     rng = np.random.default_rng(0)
     start = time.perf_counter()
     value, gradient = s2s.jit(totals), s2s.jit(s2s.grad(totals))
