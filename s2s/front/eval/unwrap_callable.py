@@ -99,7 +99,7 @@ def target_of(function: Callable) -> Target:
             return target_of(_without_errstate(function))
         case types.FunctionType() if is_observer(function):
             return target_of(function.__wrapped__)
-        case types.FunctionType() | types.MethodType() if is_of_library(function):
+        case types.FunctionType() | types.MethodType() if is_computed(function):
             return Target(stand_in(function))
         case types.FunctionType():
             return Target(function)
@@ -187,7 +187,7 @@ def signature_of(function: Callable) -> inspect.Signature:
     match function:
         case types.FunctionType() if function.__code__ is SILENCED or is_observer(function):
             return signature_of(function.__wrapped__)
-        case types.FunctionType() | types.MethodType() if is_of_library(function):
+        case types.FunctionType() | types.MethodType() if is_computed(function):
             return _of_code(stand_in(function))
         case types.FunctionType():
             return _of_code(function)
@@ -286,6 +286,11 @@ def is_known(function) -> bool:
                 and not isinstance(function, type))
     except TypeError:
         return False
+
+
+def is_computed(function: types.FunctionType | types.MethodType) -> bool:
+    """Whether s2s does not read the text of `function`, but knows what it computes."""
+    return is_of_library(function) or function in FUNCTIONS
 
 
 def is_of_library(function) -> bool:

@@ -1,6 +1,7 @@
 """Collectives over named axes, against lanes that are threads of Python."""
 
 
+import functools
 import types
 
 import named_axes
@@ -245,6 +246,12 @@ def test_as_in_the_tests_of_jax():
     cube = rng.normal(size=(3, 3, 2))
     agree(s2s.vmap(lambda v: lax.pswapaxes(v, "i", 0), axis_name="i")(cube), cube.swapaxes(0, 1))
     s2s.check_grads(over_lanes(lambda v: v - lax.psum(v * v, ("j", "i")), 0, True), (ROWS,))
+
+
+def test_collectives_as_functions_to_transform():
+    agree(s2s.vmap(functools.partial(lax.psum, axis_name="i"), axis_name="i")(X),
+          np.full(3, np.sum(X)))
+    agree(s2s.vmap(lax.pmean, in_axes=(0, None), axis_name="i")(X, "i"), np.full(3, np.mean(X)))
 
 
 def test_source_reads_as_array_code():
