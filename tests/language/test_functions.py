@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from differences import differences
 from judge import judge
 
 import s2s
@@ -424,14 +425,6 @@ def grown_list_of_functions(x, n):
     return fs[0](x[0])
 
 
-def cached_inside(x, n):
-    @functools.lru_cache
-    def square(t):
-        return t * t
-
-    return square(x[0])
-
-
 def function_of_each_trip(x, n):
     f = np.sin
     for _ in range(n):
@@ -470,12 +463,6 @@ REFUSED = [
         "fs.append(lambda t: t * k)",
         "a list of functions whose length depends on run-time data",
         "make it in a loop over a tuple, or over a range whose bounds are known",
-    ),
-    (
-        cached_inside,
-        "@functools.lru_cache",
-        "functools.lru_cache inside a function that s2s reads",
-        "leave it out",
     ),
     (
         function_of_each_trip,
@@ -525,6 +512,44 @@ def test_the_remedies_work():
     assert np.allclose(
         s2s.grad(s2s.jit(grown_list_of_functions, static_argnums=1))(X, 3), [2, 0, 0]
     )
+
+
+def cached_sequence(x, n):
+    @functools.lru_cache(maxsize=None)
+    def term(k):
+        return x[k] if k < 2 else term(k - 1) * 0.5 + term(k - 2)
+
+    return term(n)
+
+
+def cached_table(x, n):
+    @functools.cache
+    def best(i, j):
+        if i == 0 or j == 0:
+            return 0.0
+        return np.sin(best(i - 1, j) + best(i, j - 1)) + x[i % 3] * x[j % 2]
+
+    return best(n // 8, n // 9)
+
+
+def cached_numbers(x, n):
+    @functools.lru_cache
+    def square(t):
+        return t * t
+
+    term = functools.lru_cache(16)(lambda k: square(x[k]) + k)
+    return square(x[0]) * square(x[1]) + sum(term(k % 3) for k in range(n))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [cached_sequence, cached_table, cached_numbers])
+def test_functions_that_keep_their_results(f):
+    """Each result is computed once: 40 terms of a sequence would be 300 million calls."""
+    x = np.array([0.4, -1.1, 0.7])
+    expected = differences(f, x, 40)
+    np.testing.assert_allclose(s2s.grad(f)(x, 40), expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(s2s.jacfwd(f)(x, 40), expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(s2s.jit(s2s.grad(f))(x, 40), expected, rtol=1e-6, atol=1e-7)
 
 
 def test_a_cached_function_is_refused():

@@ -16,6 +16,7 @@ from ...ir.types import Scalar, Type
 from ...lazy_import import Named
 from ...library import (  # noqa: F401
     lane_functions,
+    memo,
     numba_functions,
     numpy_functions,
     questions,

@@ -47,12 +47,6 @@ def _update_wrapper(frame: Frame, node, wrapper, wrapped, *args, **keywords):
     return wrapper
 
 
-def _cached(frame: Frame, node, *args, **keywords):
-    raise frame.refuse(
-        "functools.lru_cache inside a function that s2s reads", node,
-        "leave it out: what is computed twice alike is computed once in generated code")
-
-
 def _itemgetter(frame: Frame, node, *keys):
     def get(frame: Frame, node, base):
         items = tuple(take(frame, base, key) for key in keys)
@@ -110,8 +104,6 @@ BUILTINS.update({
     functools.partial: _partial,
     functools.wraps: _wraps,
     functools.update_wrapper: _update_wrapper,
-    functools.lru_cache: _cached,
-    functools.cache: _cached,
     operator.itemgetter: _itemgetter,
     operator.attrgetter: _attrgetter,
     operator.methodcaller: _methodcaller,
