@@ -83,7 +83,8 @@ def shared_result(frame: Frame, result, name: str, args: list, named: dict,
         if (name in VIEWS or (name == "einsum" and _picks(args))
                 or (content not in cells and _views(content, cells))):
             cell.origins |= families
-        if VIEWS.get(name) == "contiguous" and first is first.root and first in frame.session.given:
+        if (VIEWS.get(name) == "contiguous" and first is not None and first is first.root
+            and first in frame.session.given):
             cell.view_in_order_of = first
     return binding
 
