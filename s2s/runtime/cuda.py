@@ -25,7 +25,6 @@ from .debug.load_source import load
 
 numba = later("numba")
 numba_cuda = later("numba.cuda")
-simulated_arrays = later("numba.cuda.simulator.cudadrv.devicearray")
 
 
 def compiled(function: Function, *, threads: int = THREADS, **options) -> Callable:
@@ -100,7 +99,7 @@ class Simulated:
     """NumPy's arrays, which the kernels among `names` write in place in Numba's simulator."""
 
     def __init__(self, names: dict):
-        self.array = simulated_arrays.FakeCUDAArray
+        self.array = type(names["cuda"].to_device(np.zeros(1)))
         for kernel in names.values():
             if hasattr(kernel, "extensions"):
                 kernel.extensions.append(self)

@@ -109,7 +109,7 @@ def test_a_global_is_read_at_each_call(way, monkeypatch):
     assert [slope(2.0), slope(2.0)] == [12.0, 12.0]
     monkeypatch.setitem(globals(), "scale", 5.0)
     assert [slope(2.0), slope(2.0)] == [20.0, 20.0]
-    monkeypatch.setitem(globals(), "scale", np.array([1.0]))  # another kind
+    monkeypatch.setitem(globals(), "scale", np.array([1.0, 2.0]))  # another kind
     with pytest.raises(s2s.TypeMismatchError):
         slope(2.0)
     monkeypatch.setitem(globals(), "scale", 1.0)

@@ -15,7 +15,8 @@ import s2s
 from s2s.runtime import numba_internals
 
 ROOT = Path(s2s.__file__).parent
-PUBLIC = {"numba.extending": None, "numba.typed": None, "llvmlite": {"ir", "binding"},
+PUBLIC = {"numba.extending": None, "numba.typed": None, "numba.cuda": None,
+          "llvmlite": {"ir", "binding"},
           # module -> its documented names
           "numba": {*numba.__all__, "types", "config", "cuda", "objmode", "typed"}}
 OURS = "numba.njit_text"  # of s2s.runtime
