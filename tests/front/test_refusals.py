@@ -70,7 +70,7 @@ def attribute_write(x):
 
 
 def reshaped_alias(x):
-    y = x.reshape(-1)
+    y = x.T.reshape(-1)
     y[0] = 1.0
     return x
 

@@ -48,8 +48,8 @@ def _(a):
 
 
 @refused(A, message="may or may not share memory with x", remedy="take a copy (`.copy()`)")
-def writes_into_a_reshape_of_an_argument(x):
-    y = x.reshape(-1)
+def writes_into_a_reshape_of_a_transpose(x):
+    y = x.T.reshape(-1)
     y[0] = 1.0
     return x * y[1]
 

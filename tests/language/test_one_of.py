@@ -375,7 +375,48 @@ def objects_swapped_again(x):
     return np.sum(a.x**2) + np.sum(b.x**3) * a.v + b.v
 
 
-CHOSEN_AGAIN = [of_three, best_of_three, objects_swapped_again]
+def new_in_a_branch_of_a_branch(x):
+    c, k = x, 0.5
+    if x[1] > 0.2:
+        if x[0] > 0.6:
+            c = c * 2.0
+        elif x[0] > 0.4:
+            k = 0.7
+        else:
+            c = np.sin(c)
+    c[2] += k * x[0]
+    x[1:] = np.sin(x[:2])
+    return np.sum(c * c) + np.sum(x)
+
+
+def new_in_both_branches(x):
+    a, b = x * 1.0, x * 2.0
+    c = a
+    if x[0] * x[1] > 0.3:
+        if x[2] > 0.0:
+            c = b
+        else:
+            c = a * b
+    else:
+        if x[2] > 0.1:
+            c = np.cos(b)
+    c[:2] *= x[1]
+    a[0] -= c[1]
+    b[1] += a[0] * c[0]
+    return np.sum(a * a) + np.sum(b) * c[2]
+
+
+def one_of_the_items(x):
+    w = [x, x * 0.5, np.sin(x)]
+    n = 4 if x[0] > 0.6 else 3
+    w[n % 3][1:] -= 0.1 * x[0]
+    w[2] = w[0]
+    w[(n + 1) % 3][1] *= x[2]
+    return np.sum(w[1] * w[2]) + np.sum(x)
+
+
+CHOSEN_AGAIN = [of_three, best_of_three, objects_swapped_again, new_in_a_branch_of_a_branch,
+                new_in_both_branches, one_of_the_items]
 
 
 @pytest.mark.parametrize("f", CHOSEN_AGAIN)

@@ -23,8 +23,8 @@ from ..values.subscript import part_of
 class ChosenCells:
     """Cells that the arms of one `if` leave, in terms of values available after the `if`.
 
-    `pair(arm, x, otherwise)` makes x, with the placeholder `otherwise` in the other arm, a result
-    of the `if`, and returns its position among the outputs.
+    `pair(arm, x, otherwise)` makes x, a Value or the content of a cell, with the placeholder
+    `otherwise` in the other arm, a result of the `if`, and returns its position among the outputs.
     """
 
     def __init__(self, heap: Heap, arms: list[Block], before: dict, pair: Callable):
@@ -36,7 +36,7 @@ class ChosenCells:
         """A function from the outputs to the chosen cell, whose content is `output`; None if there
         is no such cell.
         """
-        arms = [self.cell(cell, k, output) for k, cell in enumerate(cells)]
+        arms = [self.cell(cell, k, output, cells[1 - k]) for k, cell in enumerate(cells)]
         for k, cell in enumerate(cells):
             self.uses.update((k, root) for root in cell.roots)
         if None in arms:
@@ -54,14 +54,16 @@ class ChosenCells:
         return (cell.base is None and cell.choice is None and not cell.owner
                 and cell not in self.before)
 
-    def cell(self, cell: Cell, arm: int, output: int | None = None) -> Callable | None:
+    def cell(self, cell: Cell, arm: int, output: int | None = None,
+             other: Cell | None = None) -> Callable | None:
         """A function from the outputs to what `cell` is after the `if`, or None.
 
-        `output` is the position of the arm's whole array among the outputs, if it is one.
+        `output` is the position of the arm's whole array among the outputs, if it is one; for an
+        array that is none yet, `other` is one like it in the other arm.
         """
         key = arm, cell
         if self.found.get(key) is None:
-            self.found[key] = self._cell(cell, arm, output)
+            self.found[key] = self._cell(cell, arm, output, other)
         return self.found[key]
 
     def container(self, x: Container, arm: int) -> Callable | None:
@@ -86,12 +88,13 @@ class ChosenCells:
         return lambda outputs: replace(x, initial=dict.fromkeys(x.initial), **changed(
             tuple(part(outputs) for part in parts)))
 
-    def _cell(self, cell: Cell, arm: int, output: int | None) -> Callable | None:
+    def _cell(self, cell: Cell, arm: int, output: int | None,
+              other: Cell | None) -> Callable | None:
         made: list[Cell] = []
         if cell.choice is not None:
             parts = [
                 self._number(cell.choice[0], arm, False),
-                *(self.cell(c, arm) for c in cell.choice[1:])
+                *(self.cell(c, arm, None, other) for c in cell.choice[1:])
             ]
 
             def make(outputs):
@@ -99,6 +102,8 @@ class ChosenCells:
         elif cell.base is None:
             if not self.is_fresh(cell):
                 return lambda outputs: cell
+            if output is None and other is not None:
+                output = self.pair(arm, cell, other)
             parts = [output]
 
             def make(outputs):

@@ -218,7 +218,7 @@ class Join:
         self.needed: set[Cell] = set()
         self.parted: frozenset[tuple[Cell, Cell]] = frozenset()
         self.constants: dict[tuple, Value] = {}
-        self.outside = ChosenCells(frame.heap, arms, before, self._number_pair)
+        self.outside = ChosenCells(frame.heap, arms, before, self._pair_of_arm)
 
     def bindings(self, a, b, name: str) -> Callable:
         """A function from the outputs of the `if` to the join of the bindings `a` and `b`."""
@@ -599,8 +599,8 @@ class Join:
             self.names.append(self.frame.label(name))
         return self.pairs.index((a, b))
 
-    def _number_pair(self, arm: int, x: Value, otherwise) -> int:
-        pair = [x, self._leaf(otherwise, 1 - arm)]
+    def _pair_of_arm(self, arm: int, x: Value | Cell, otherwise) -> int:
+        pair = [self._leaf(x, arm), self._leaf(otherwise, 1 - arm)]
         return self._pair(*(pair if arm == 0 else pair[::-1]), "")
 
     def _new_cell(self, a: Cell, b: Cell, name: str) -> Callable:

@@ -620,8 +620,8 @@ class Heap:
                         "item of it, too",
                         current().line, "put copies (`.copy()`) of them into the list"))
                 error.in_order = root.view_in_order_of if isinstance(root, Cell) else None
-                error.carriers = carriers_of(family, *(own.family() | own.held
-                                                       for own in (*other.roots, other)))
+                error.carriers = carriers_of(family, named, *(own.family() | own.held
+                                                              for own in (*other.roots, other)))
                 raise error
         self._store(cell, content, update or (lambda x: setitem(x, content, pattern=(...,))))
 

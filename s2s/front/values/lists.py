@@ -315,12 +315,15 @@ def place_in(frame: Frame, xs: Cell, key):
     if (not is_list(frame, xs) or isinstance(key, slice)
             or items is not None and (frame.is_static(key) or not alike(frame, items))):
         return None
-    i = index_of(frame, key)
+    i, site = index_of(frame, key), line_site("item")
+    if items is not None and site in frame.session.one_of and _is_one_of(frame, i, items):
+        return conditional_item(frame, i, items)
     y = list_get(as_list(frame, xs), i)
     if not is_shared(y.type):
         return None
-    return frame.heap.new_view(xs, y, lambda x: list_get(x, i),
-                               lambda x, v: list_set(x, v, i))
+    view = frame.heap.new_view(xs, y, lambda x: list_get(x, i), lambda x, v: list_set(x, v, i))
+    view.carriers |= {site}
+    return view
 
 
 def put_item(frame: Frame, xs: Cell, key, new) -> None:
