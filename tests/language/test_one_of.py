@@ -299,6 +299,19 @@ def one_after_the_other(x, n):
     return sum([node[0] ** 2 for node in nodes])
 
 
+@program
+def the_last_so_far(x, n):
+    bodies = []
+    for k in range(n + 2):
+        bodies.append(Body(np.sin(x + k), x[k % 3]))
+    last, before = bodies[-1], bodies[-2]
+    bodies.append(Body(x * 2.0, x[0]))
+    last.x[1:] *= x[2]
+    before.v += last.x[0]
+    bodies[-1].x[0] += before.v
+    return sum(np.sum(body.x) * body.v for body in bodies)
+
+
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_programs(f):
     judge(f, X, 3)

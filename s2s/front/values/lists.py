@@ -174,7 +174,10 @@ def take_item(frame: Frame, xs: Cell, key):
                                 current().line, "append to it first")
     y = list_get(content, i)
     if is_place and xs.parts is None and holds_shared(y.type) and has_places(y.type):
-        return frame.heap.in_place(Place(xs, i, _counts_from_start(frame, i)), y)
+        from_start = _counts_from_start(frame, i)
+        if i.constant is not MISSING and not from_start:  # xs[-1] stays where it is now
+            i, from_start = value(length_of_list(frame, xs)) + i, True
+        return frame.heap.in_place(Place(xs, i, from_start), y)
     return binding_of_item(frame, xs, y)
 
 
