@@ -31,6 +31,9 @@ def pytest_addoption(parser):
     parser.addoption("--cases", type=int, default=1,
                      help="of each test, so many cases are quick, from the first to the last "
                           "(1); the others are marked slow")
+    parser.addoption("--compiled-cases", type=int,
+                     help="of each test that compiles, so many cases are run, from the first to "
+                          "the last (all)")
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +68,28 @@ def pytest_collection_modifyitems(config, items):
         if item.get_closest_marker("lengthy"):
             item.add_marker(pytest.mark.slow)
     for several in cases.values():
-        kept = {round(k * (len(several) - 1) / max(count - 1, 1)) for k in range(count)}
+        kept = chosen(len(several), count)
         for k, item in enumerate(several):
             if k not in kept:
                 item.add_marker(pytest.mark.slow)
+    if config.getoption("--compiled-cases") is not None:
+        leave_out_cases(config, items)
+
+
+def leave_out_cases(config, items):
+    """Deselect all but `--compiled-cases` cases of each test that compiles."""
+    count, cases = config.getoption("--compiled-cases"), collections.defaultdict(list)
+    for item in items:
+        if hasattr(item, "callspec") and item.get_closest_marker("compile"):
+            cases[item.path, item.originalname].append(item)
+    left_out = set()
+    for several in cases.values():
+        kept = chosen(len(several), count)
+        left_out |= {item for k, item in enumerate(several) if k not in kept}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
+def chosen(total, count):
+    """The numbers of `count` of so many cases, from the first to the last."""
+    return {round(k * (total - 1) / max(count - 1, 1)) for k in range(count)}

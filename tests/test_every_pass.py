@@ -73,6 +73,13 @@ def for_kernels(x):
     return np.sum(np.logaddexp(np.sin(x), 1.0) ** 2 * np.outer(x, x))
 
 
+def nests_for_kernels(x):
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        y[i] = np.sin(x[i])
+    return np.exp(y) * y
+
+
 OWN = [
     *((f, (test_fuse_sweeps.W, test_fuse_sweeps.V, test_fuse_sweeps.X, test_fuse_sweeps.Y),
        (0, 1, 2, 3))
@@ -139,6 +146,7 @@ def run_all():
             if wrt and np.ndim(result) == 0 and not isinstance(result, tuple):
                 lowered(s2s.value_and_grad(f, wrt), args)
         lowered(for_kernels, (X,), "cuda")
+        lowered(nests_for_kernels, (X,), "cuda")
 
 
 @functools.cache

@@ -839,7 +839,7 @@ def key_made_of_run_time_numbers(x, n):
             "the order of a set that is not known when code is generated",
             "sorted(...)",
         ),
-        (returns_a_set, "a set is returned", "sorted(s)"),
+        (returns_a_set, "a set is an operand, or is returned", "sorted(s)"),
         (key_made_of_run_time_numbers, "a key that depends on run-time data", "use integers"),
     ],
 )

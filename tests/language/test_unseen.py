@@ -492,16 +492,6 @@ def twice_enum(x):
     return s
 
 
-@refuse(np.linspace(.1,.9,5))
-def nl_map(x):
-    c = 0
-    def f(v):
-        nonlocal c
-        c += 1
-        return c*v
-    return sum(map(f, x)) + c
-
-
 @refuse(np.arange(6.)+1, 3)
 def loop_once_wrong(x, n):
     s = 0.
@@ -600,3 +590,19 @@ def states_but_the_first(x):
 
 def test_a_slice_of_a_list_of_named_tuples_is_right():
     judge(states_but_the_first, np.arange(4.0))
+
+
+def test_a_map_whose_function_counts():
+    def f(x):
+        count = 0
+
+        def weighed(v):
+            nonlocal count
+            count += 1
+            return count * v
+
+        return sum(map(weighed, x)) + count
+
+    x = np.linspace(0.1, 0.9, 5)
+    value, slope = s2s.value_and_grad(f)(x)
+    assert value == f(x) and slope.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]

@@ -104,6 +104,8 @@ KEYWORDS = [
     "out=np.zeros(x.shape)",
 ]
 DIFFER = {"np.ndarray": "NumPy's is not initialised"}  # what is known to be otherwise, and why
+# with which NumPy does nothing, whatever its shape
+OUT_LEFT_ALONE = {"np.fft.hfft", "np.fft.irfft2"}
 # whose results are real where no imaginary part is left, which only a run knows: here they are
 # complex
 COMPLEX = {"np.linalg.eig", "np.linalg.eigvals", "np.roots"}
@@ -133,6 +135,8 @@ def calls(name: str, function):
         for pairs in TWO.values():
             yield f"{name}(x, y)", pairs
     for keyword in KEYWORDS:
+        if "out=" in keyword and name in OUT_LEFT_ALONE:
+            continue
         for kind in (
             ("matrices", "tensors", "no rows") if "axis" in keyword else ("matrices", "integers")
         ):
