@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from textwrap import dedent
 
 import numpy as np
@@ -16,7 +17,7 @@ from s2s.back.print.pack_tapes import pack_tapes
 def packed(text: str, taken: tuple[str, ...] = ()) -> str:
     body = ast.parse(dedent(text)).body
     pack_tapes(body, taken)
-    return ast.unparse(body)
+    return re.sub(r"\((\w+(?:, \w+)*)\)(?= =| in )", r"\1", ast.unparse(body))  # as after 3.10
 
 
 TAPES = """
