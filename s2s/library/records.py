@@ -10,20 +10,24 @@ import numpy as np
 
 
 class Records:
-    """np.zeros(n, dtype=[("x", float), ("v", float, 3)]), of the arrays `fields`."""
+    """np.zeros(n, dtype=[("x", float), ("v", float, 3)]), of the arrays `fields`; elements of the
+    first have `inner` axes.
+    """
 
-    def __init__(self, fields, ndim):
+    def __init__(self, fields, inner):
         self._fields = fields
-        self._ndim = ndim
+        self._inner = inner
 
     def __getitem__(self, key):
         if isinstance(key, str):
             return self._fields[key]
-        if isinstance(key, (int, np.integer)) and self._ndim == 1:
+        if np.ndim(self._first()[key]) == self._inner:
             return Record(self._fields, key)
-        if isinstance(key, tuple):
-            return Record(self._fields, key)
-        return Records({name: field[key] for name, field in self._fields.items()}, self._ndim)
+        return Records({name: field[key] for name, field in self._fields.items()}, self._inner)
+
+    def _first(self):
+        for field in self._fields.values():
+            return field
 
     def __setitem__(self, key, x):
         if isinstance(key, str):
@@ -39,8 +43,7 @@ class Records:
                 self._fields[name][key] = x
 
     def __len__(self):
-        for field in self._fields.values():
-            return len(field)
+        return len(self._first())
 
     def __eq__(self, other):
         raise NotImplementedError("s2s: comparing structured arrays: compare their fields")
@@ -50,13 +53,11 @@ class Records:
 
     @property
     def shape(self):
-        for field in self._fields.values():
-            return field.shape[:self._ndim]
+        return self._first().shape[:self.ndim]
 
     @property
     def size(self):
-        for field in self._fields.values():
-            return int(np.prod(field.shape[:self._ndim]))
+        return int(np.prod(self.shape))
 
     @property
     def dtype(self):
@@ -64,10 +65,10 @@ class Records:
 
     @property
     def ndim(self):
-        return self._ndim
+        return self._first().ndim - self._inner
 
     def copy(self):
-        return Records({name: field.copy() for name, field in self._fields.items()}, self._ndim)
+        return Records({name: field.copy() for name, field in self._fields.items()}, self._inner)
 
 
 class Fields:
@@ -112,10 +113,10 @@ def filled(create, shape, fields):
     """
     shape = shape if isinstance(shape, tuple) else (shape,)
     return Records({name: create(shape + inner, dtype) for name, dtype, inner in fields},
-                   len(shape))
+                   len(fields[0][2]))
 
 
 def from_rows(rows, fields):
     """np.array([(1.0, 2.0), ...], dtype) of a structured dtype."""
     return Records({field[0]: np.array([row[k] for row in rows], field[1])
-                    for k, field in enumerate(fields)}, 1)
+                    for k, field in enumerate(fields)}, len(fields[0][2]))

@@ -62,7 +62,20 @@ def literal(x):
     return p["a"] @ p["a"] + x[p["k"][0]] + np.sum(grid["u"] * grid["v"]) * named + grid[1]["u"][2]
 
 
-PROGRAMS = [columns, rows, bodies, elements, literal]
+def planes(x):
+    g = np.zeros((2, 3), dtype=[("p", float, 2), ("w", float)])
+    g["w"] = x.reshape(2, 3)
+    g[1][2]["w"] = x[0] * x[1]  # a row is a view, and so is its element
+    g[0, 1]["p"] = x[:2]
+    row = g[1, 1:]
+    row["p"][0] = x[4]
+    total = sum(element["w"] * element["p"][1] for element in g[0, :])
+    corner = g[[0, 1], [1, 2]]
+    return (total * len(row) + np.sum(g["w"] * g["p"][:, :, 0]) * row.ndim * g[1].shape[0]
+            + corner[1]["w"] * g[:, 1].size)
+
+
+PROGRAMS = [columns, rows, bodies, elements, literal, planes]
 
 
 @pytest.mark.parametrize("f", PROGRAMS)

@@ -606,8 +606,9 @@ class Frame:
         fields = {field: self.outside(content[field], Item(getter, field),
                                       re.sub(r"\W", "_", f"{name}_{field}"))
                   for field in content.dtype.names if content.dtype[field].base.kind in "biufc"}
+        inner = len(content.dtype[next(iter(fields))].shape) if fields else 0
         return self.heap.new_container(Records, {"_fields": self.heap.new_container(dict, fields),
-                                                 "_ndim": content.ndim})
+                                                 "_inner": inner})
 
     def kept_outside(self, getter: Callable, name: str):
         """The binding of a place outside that the program writes to, too; else MISSING."""
