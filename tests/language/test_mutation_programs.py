@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from judge import judge
 
+import s2s
+
 X = np.linspace(0.3, 1.7, 6)
 X8 = np.linspace(0.3, 1.9, 8)
 Y = np.cos(np.arange(6.0))
@@ -1078,6 +1080,42 @@ def window_views(x):
         w[1] = w[0] * w[2]
         s += np.sum(w)
     return s
+
+
+@case(X, compiled=True)
+def parts_of_complex_numbers(x):
+    z = np.exp(1j * x)
+    z.real[1:] *= x[0]
+    z.imag = z.real - z.imag * x
+    for i in range(1, len(x)):
+        z[i:].imag[0] = np.sin(z.real[i - 1] * x[i])
+    w = z if x[0] > 0.2 else z * 2
+    w.real[0] += x[2]
+    return np.sum(np.abs(z)**2 * x) + np.sum((w * w).imag)
+
+
+@case(X, compiled=True)
+def parts_in_single_precision(x):
+    z = np.exp(1j * x).astype(np.complex64)
+    z.real[2] = -0.0
+    y = x.astype(np.float32)
+    y.real[:2] += 1
+    return np.sum(np.copysign(1.0, z.real)) * np.sum(x**2)
+
+
+@pytest.mark.compile
+def test_a_part_is_written_to_the_sign_of_a_zero():
+    def f(x):
+        z = x * (1 + 0j)
+        z.real = -0.0
+        z.imag[:2] = -np.inf
+        return z
+
+    expected = f(X)
+    for got in (s2s.jvp(f)(X, X)[0], s2s.jit(f)(X)):
+        for a, b in ((got.real, expected.real), (got.imag, expected.imag)):
+            np.testing.assert_array_equal(a, b)
+            np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
 
 
 @pytest.mark.parametrize("function, args, compiled", PROGRAMS)

@@ -717,15 +717,6 @@ def stored_error(kind: str) -> UnsupportedError:
         "write first and store it when it is finished, or store a copy (`.copy()`)")
 
 
-def part_written(name: str) -> UnsupportedError:
-    """The error for `z.real = v`, `z.imag[0] = v`: to rebuild z from its parts differs from NumPy
-    at -0.0 and inf.
-    """
-    whole = "v + 1j * z.imag" if name == "real" else "z.real + 1j * v"
-    return UnsupportedError(f"this writes into the {name} part of an array",
-                            current().line, f"write the whole: z[...] = {whole}")
-
-
 def is_shared(type) -> bool:
     """Whether values of this type are, or may be, mutable objects: arrays, lists."""
     return isinstance(type, (Array, List, Unknown))

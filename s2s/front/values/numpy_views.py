@@ -20,6 +20,7 @@ from ...ir.types import Array, Scalar
 from ...ops.arrays.index import getitem, setitem
 from ...ops.arrays.index_pattern import is_basic, paired, parse_index
 from ...ops.arrays.reshape import reshape, reshape_like
+from ...ops.core.complex_parts import of_parts
 from ...ops.core.copy import is_made_in_order
 from ...ops.core.record import (
     ALWAYS_ARRAYS,
@@ -33,7 +34,7 @@ from ...ops.core.record import (
 )
 from ...ops.core.shape import length
 from ..domain.frame import Frame
-from ..domain.heap import Cell, cells_in, is_shared, part_written
+from ..domain.heap import Cell, cells_in, is_shared
 from ..domain.view_composition import TransposeIndex, through_ravel, through_reshape
 from .subscript import view_of_part
 
@@ -148,7 +149,8 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
           and (dtype_of(base.type) or "").startswith("complex")):
 
         def back(x, y):
-            raise part_written(name)
+            return (of_parts(y, FUNCTIONS[np.imag](x)) if name == "real" else
+                    of_parts(FUNCTIONS[np.real](x), y))
     elif VIEWS.get(name) == "read-only" and not (name == "diag" and rank(base) == 1):
         back = _read_only
     else:

@@ -44,7 +44,6 @@ from ..domain.heap import (
     Container,
     Progress,
     Variables,
-    part_written,
     require_sure,
     unsure_attribute,
 )
@@ -53,6 +52,7 @@ from ..syntax.dependencies import Defined, note_dependency
 from .captured_writes import is_outside, write_attribute
 from .dicts import deep, is_keyed, key_in, may_be_key, new_dict, pairs, shallow, store
 from .exceptions import map_leaves
+from .numpy_writes import write_whole
 
 LIBRARY = Set.__module__.rpartition(".")[0]  # the package of the classes that we wrote
 
@@ -193,7 +193,9 @@ def write(frame: Frame, base, name: str, binding, node: gast.AST, plainly: bool 
         if cls is not None:
             raise TypeMismatchError("can't set attribute", frame.line(node), "use _replace")
         if isinstance(base, Cell):
-            raise part_written(name) if VIEWS.get(name) == "component" else frame.refuse(
+            if VIEWS.get(name) == "component":
+                return _write_component(frame, base, name, binding, node)
+            raise frame.refuse(
                 f"writing to the attribute {name} of an array", node,
                 "make a new array: y = x.reshape(...), x.astype(...)")
         what = getattr(base, "__name__", "this")
@@ -221,6 +223,16 @@ def write(frame: Frame, base, name: str, binding, node: gast.AST, plainly: bool 
                 "give the class plain attributes")
     frame.name_member(base, name, binding)
     store(frame, base, {**base.members, name: binding})
+
+
+def _write_component(frame: Frame, base: Cell, name: str, binding, node: gast.AST) -> None:
+    """`z.real = binding`, `z.imag = binding`: a write into that view of the array `z`."""
+    part = frame.session.attribute(frame, base, name, node)
+    if part is not base and getattr(part, "base", None) is None:
+        raise TypeMismatchError(
+            f"this writes into the {name} part of an array that is not known to be complex",
+            frame.line(node), "make it one of complex numbers first: z = x.astype(complex)")
+    write_whole(frame, part, frame.value(binding))
 
 
 def delete(frame: Frame, base, name: str, node: gast.AST) -> None:

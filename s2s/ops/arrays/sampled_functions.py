@@ -17,6 +17,7 @@ from ..core import array_raise_conditions
 from ..core.axis_numbers import static_axis
 from ..core.cast import as_dtype
 from ..core.chain_rule import like_operand
+from ..core.complex_parts import of_parts
 from ..core.define_elementwise import builtin_syntax, elementwise, is_none
 from ..core.dependence_rules import follows, spread_as
 from ..core.elementwise import (
@@ -24,7 +25,6 @@ from ..core.elementwise import (
     bitwise_and,
     bitwise_or,
     clip,
-    complex_of,
     conjugate,
     equal,
     greater,
@@ -149,12 +149,6 @@ def slope_between(start, stop, low, high):
         return np.where(low == high, 0.0, (high - low) / (stop - start))[()]
 
 
-def complex_of_parts(a, b):
-    z = np.empty(np.broadcast_shapes(np.shape(a), np.shape(b)), complex)
-    z.real, z.imag = a, b
-    return z[()]
-
-
 def _interpolation(function: Callable, slope: Callable) -> Record:
     """Define the op (x, start, stop, low, high); `slope` is how NumPy computes that of the line."""
 
@@ -205,11 +199,6 @@ slope_record = elementwise(
     lower=lambda op, start, stop, low, high: where(equal(low, high), 0.0,
                                                    quotient(high - low, stop - start)),
     slope="finite")
-
-of_parts = elementwise("complex_of_parts", 1, 1j, evaluate=complex_of_parts,
-                       syntax=builtin_syntax("complex_of_parts"), helper=complex_of_parts,
-                       lower=lambda op, a, b: complex_of(a, b))
-
 
 @numpy_function(np.interp)
 def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
