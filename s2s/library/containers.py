@@ -29,6 +29,15 @@ def find(table, key):
     return table.get(key, -1)
 
 
+def is_there(place):
+    """Whether a place that `find` has found is that of a key which is there."""
+    return place >= 0
+
+
+def is_missing(place):
+    return place < 0
+
+
 def put(table, key, place):
     table[key] = place
 
@@ -68,6 +77,11 @@ def keys_in(table):
 
 def places_in(table):
     return list(table.values())
+
+
+def view(of, listed):
+    """What the method `listed` of the dict `of` shows, whenever it is read."""
+    return getattr(of, listed)()
 
 
 def in_any_order(source):
@@ -304,7 +318,7 @@ class Keyed:
         return count_keys(self._places)
 
     def __contains__(self, key):
-        return self.find(key) >= 0
+        return is_there(self.find(key))
 
     def find(self, key):
         return find(self._places, key)
@@ -314,14 +328,14 @@ class Keyed:
         self._values.append(x)
 
     def place(self, key):
-        if self.find(key) < 0:
+        if is_missing(self.find(key)):
             if self._factory is None:
                 raise KeyError(key)
             self.append(key, self._factory())
         return self.find(key)
 
     def place_or(self, key, default):
-        if self.find(key) < 0:
+        if is_missing(self.find(key)):
             self.append(key, default)
         return self.find(key)
 
@@ -330,36 +344,51 @@ class Keyed:
 
     def __setitem__(self, key, x):
         k = self.find(key)
-        if k >= 0:
+        if is_there(k):
             self._values[k] = x
         else:
             self.append(key, x)
 
     def get(self, key, default=None):
         k = self.find(key)
-        return self._values[k] if k >= 0 else default
+        return self._values[k] if is_there(k) else default
 
     def setdefault(self, key, default=None):
         return self._values[self.place_or(key, default)]
 
     def pop(self, key):
         k = self.find(key)
-        if k < 0:
+        if is_missing(k):
             raise KeyError(key)
         remove(self._places, key)
         self._has_gaps = True
         return self._values[k]
 
     def keys(self):
-        return keys_in(self._places)
+        return view(self, "listed_keys")
 
     def values(self):
+        return view(self, "listed_values")
+
+    def items(self):
+        return view(self, "listed_items")
+
+    def listed_keys(self):
+        return keys_in(self._places)
+
+    def listed_values(self):
         if self._has_gaps:
             return [self._values[k] for k in places_in(self._places)]
         return self._values
 
-    def items(self):
-        return list(zip(self.keys(), self.values()))
+    def listed_items(self):
+        return list(zip(self.listed_keys(), self.listed_values()))
+
+    def listed_places(self):
+        return places_in(self._places)
+
+    def count_places(self):
+        return len(self._values)
 
     def copy(self):
         made = Keyed(self._factory)
@@ -389,7 +418,7 @@ class Keyed:
 
     def __eq__(self, other):
         return len(self) == len(other) and all(
-            key in other and self[key] == other[key] for key in self.keys())
+            key in other and self[key] == other[key] for key in self.listed_keys())
 
     def __ne__(self, other):
         return not self == other
@@ -399,7 +428,7 @@ class Keyed:
     def popitem(self):
         if len(self) == 0:
             raise KeyError("popitem(): dictionary is empty")
-        key = self.keys()[-1]
+        key = self.listed_keys()[-1]
         return key, self.pop(key)
 
     def clear(self):
@@ -456,7 +485,7 @@ class Tally(Keyed):
         return self.get(key, 0)
 
     def most_common(self, n=None):
-        found = sorted(self.items(), key=lambda item: item[1], reverse=True)
+        found = sorted(self.listed_items(), key=lambda item: item[1], reverse=True)
         return found if n is None else found[:n]
 
 
@@ -492,10 +521,10 @@ class ListedTally(Tally):
         self._keys.pop(k)
         return self._values.pop(k)
 
-    def keys(self):
+    def listed_keys(self):
         return self._keys
 
-    def values(self):
+    def listed_values(self):
         return self._values
 
     def clear(self):

@@ -10,7 +10,7 @@ import gast
 from ...errors import TypeMismatchError
 from ...ir.graph import Value
 from ...ir.types import Extent, List, Scalar
-from ...library.containers import Keyed, Set
+from ...library.containers import Keyed, ListedTally, Set
 from ...library.records import Records
 from ...ops.core.control import tape_len, tape_pop
 from ...ops.core.record import value
@@ -22,6 +22,7 @@ from ..domain.heap import Cell, Container
 from ..syntax.find_source import definition_of
 from ..syntax.liveness import inside
 from ..values.captured_lists import outside_items
+from ..values.dict_views import KeyedView, guard_of
 from ..values.dicts import Entries, entries_of
 from ..values.list_views import item_of_list
 from ..values.lists import length_of_list, take_item
@@ -59,6 +60,8 @@ class Iterable:
 
 def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
     """The Iterable of `binding`."""
+    if isinstance(binding, KeyedView):
+        return _through_view(frame, binding)
     binding = frame.contents_of(binding)
     match binding:
         case Iterable():
@@ -71,7 +74,9 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
         case tuple() | list():
             return known_members(frame, lambda k: binding[k], len(binding), binding)
         case Container() if binding.is_dict:
-            return iterable(frame, entries_of(lambda: tuple(binding.members)), node)
+            return iterable(frame, entries_of(binding, dict.keys), node)
+        case Container() if issubclass(binding.cls, Set):
+            return _over_set(frame, binding, node)
         case Container() if binding.cls.__module__ == Set.__module__:
             return iterable(frame, members_of(frame, binding, node), node)
         case Container() if binding.cls is Records:
@@ -139,6 +144,47 @@ class ObjectCursor(FunctionValue):
                            "let the range come first: zip(range(n), ...)")
 
 
+def _through_view(frame: Frame, view: KeyedView) -> Iterable:
+    """The iterable of what a view shows: the keys of now, and values as they are in each trip."""
+    of = view.of
+    keys = KeyedView(of, "listed_keys").shown(frame)
+    table = None if issubclass(of.cls, ListedTally) else frame.heap.read(of.members["_places"])
+    places = None
+    if of.members.get("_has_gaps", False) is not False:
+        places = frame.session.call(frame, Method(of.cls.listed_places, of), [], {}, None)
+
+    def place_at(k):
+        return k if places is None else take_item(frame, places, k)
+
+    def key_at(k):
+        key = take_item(frame, keys, k)
+        if table is not None and isinstance(k, Value):
+            frame.session.key_places[table, key] = place_at(k)
+        return key
+
+    def value_at(k):
+        return take_item(frame, of.members["_values"], place_at(k))
+
+    get = {"listed_keys": key_at, "listed_values": value_at}.get(
+        view.listed, lambda k: (key_at(k), value_at(k)))
+    count = frame.session.call(frame, Method(of.cls.__len__, of), [], {}, None)
+    held = guard_of(frame, of), *(x for x in (keys, places) if x is not None)
+    if isinstance(known := _known(count), int):
+        return Iterable(get, trips=known, held=held)
+    return Iterable(get, (0, count, 1), held=held)
+
+
+def _over_set(frame: Frame, binding: Container, node: gast.AST) -> Iterable:
+    members = members_of(frame, binding, node)
+    known = frame.members(members)
+
+    def guarded(source: Iterable) -> Iterable:
+        return replace(source, held=(*source.held, guard_of(frame, binding, tuple(known or ()))),
+                       tabulate=source.tabulate and (lambda: mapped(guarded, source)))
+
+    return guarded(iterable(frame, members, node))
+
+
 def known_members(frame: Frame, get: Callable, count: int, binding) -> Iterable:
     """The iterable of `count` members of `binding`, which can be a table."""
     def tabulate() -> Iterable | None:
@@ -176,7 +222,7 @@ def members_of(frame: Frame, binding: Container, node: gast.AST, anyhow: bool = 
     if binding.cls.__module__ != Set.__module__:
         return binding
     if issubclass(binding.cls, Keyed):
-        return frame.session.call(frame, Method(binding.cls.keys, binding), [], {}, node)
+        return KeyedView(binding, "listed_keys")
     if not issubclass(binding.cls, Set):
         return binding.members["_items"]
     items = frame.session.call(frame, Method(binding.cls.members, binding), [], {}, node)

@@ -20,6 +20,7 @@ from ...ops.core.record import value
 from ..domain.frame import Frame
 from ..domain.functions import FunctionValue, Generator, Method
 from ..domain.heap import Container
+from ..values.dict_views import KeyedView
 from ..values.dicts import store
 from ..values.exceptions import is_caught
 from ..values.iterator_invalidation import State, Watch, was_written
@@ -103,8 +104,8 @@ def gives_iterator(function: Callable, what: str) -> Callable:
     result is an iterator in Python.
     """
     def make(frame: Frame, node, *args, **keywords):
-        opened, named = [frame.contents_of(a) for a in args], {
-            name: frame.contents_of(a)
+        opened, named = [_opened(frame, a) for a in args], {
+            name: _opened(frame, a)
             for name, a in keywords.items()
         }
         # opening an iterator argument loses what that reads, and when
@@ -122,6 +123,10 @@ def gives_iterator(function: Callable, what: str) -> Callable:
     return make
 
 
+def _opened(frame: Frame, binding):
+    return binding if isinstance(binding, KeyedView) else frame.contents_of(binding)
+
+
 def iterator_of(frame: Frame, node: gast.AST, source):
     """iter(source)."""
     if isinstance(source, OneShotIterator):
@@ -129,7 +134,7 @@ def iterator_of(frame: Frame, node: gast.AST, source):
     if method_of(source, "__next__") is not None:
         step = Method(method_of(source, "__iter__"), source)
         return frame.session.call(frame, step, [], {}, node)
-    return once(frame, frame.contents_of(source), "iter()", (source,))
+    return once(frame, _opened(frame, source), "iter()", (source,))
 
 
 def next_of(frame: Frame, node: gast.AST, source, default, require_item: Callable):

@@ -10,8 +10,9 @@ from collections.abc import Callable
 import gast
 
 from ...ir.builder import current, emit
-from ...ir.graph import Value
+from ...ir.graph import OPERATORS, Value
 from ...library import containers
+from ...ops.core.record import value
 from ...ops.program.hash_tables import (
     hash_find,
     hash_keys,
@@ -27,6 +28,7 @@ from ...ops.program.hash_tables import (
 )
 from ..domain.frame import Frame
 from ..domain.heap import Cell
+from ..values.dict_views import KeyedView
 from ..values.dicts import RuntimeKeys, is_key_type, may_be_key
 from ..values.lists import new_list
 
@@ -46,7 +48,21 @@ def _key(frame: Frame, table: Cell, key) -> Value:
 def _asks(record) -> Callable:
     """The meaning of a function that looks for a key."""
     def look(frame: Frame, node: gast.AST, table: Cell, key) -> Value:
-        return record(frame.heap.read(table), _key(frame, table, key))
+        content = frame.heap.read(table)
+        if record is hash_find and may_be_key(key):
+            place = frame.session.key_places.get((content, key))
+            if place is not None:
+                return place
+        return record(content, _key(frame, table, key))
+
+    return look
+
+
+def _compares(compare: Callable, if_known: bool) -> Callable:
+    """The meaning of a function that asks whether a key has been found at a place."""
+    def look(frame: Frame, node: gast.AST, place) -> Value | bool:
+        is_known = any(place is x for x in frame.session.key_places.values())
+        return if_known if is_known else compare(value(place), value(0))
 
     return look
 
@@ -77,6 +93,8 @@ def _copied(frame: Frame, node: gast.AST, table: Cell) -> Cell:
 FUNCTIONS_OF_TABLES: dict[Callable, Callable] = {
     containers.new_table: lambda frame, node: frame.heap.new(emit(hash_of)),
     containers.find: _asks(hash_find),
+    containers.is_there: _compares(OPERATORS["greater_equal"], True),
+    containers.is_missing: _compares(OPERATORS["less"], False),
     containers.put: _writes(hash_put),
     containers.remove: _writes(hash_remove),
     containers.new_set: lambda frame, node: frame.heap.new(emit(set_of)),
@@ -88,5 +106,6 @@ FUNCTIONS_OF_TABLES: dict[Callable, Callable] = {
     containers.keys_in: _keys,
     containers.places_in: lambda frame, node, table: frame.heap.new(
         hash_places(frame.heap.read(table))),
+    containers.view: lambda frame, node, of, listed: KeyedView(of, listed),
     containers.in_any_order: lambda frame, node, source: source,  # which is a list by then
 }

@@ -157,6 +157,8 @@ class Session:
     choosing: bool = False  # whether items of lists are chosen arrays: see `take_item`
     given: set = field(default_factory=set)  # the cells of the arguments, visible to the caller
     run_over: list = field(default_factory=list)  # the lists that the active loops run over
+    # where the keys of a dict lie over which a loop runs: (its hash table, key) -> place
+    key_places: dict = field(default_factory=dict)
     # whether one of them may have been changed through an array that may share its memory
     doubtful: bool = False
     # conditions known to hold here, or not to hold: optional.py
@@ -696,6 +698,8 @@ class Frame:
             return binding.consumed(self)
         if hasattr(binding, "refreshed"):  # a view of a dict: front/values/dicts.py
             return binding.refreshed()
+        if hasattr(binding, "shown"):  # the same, of one with run-time keys: values/dict_views.py
+            return binding.shown(self)
         if isinstance(binding, Object) and type(binding.content) is set:
             return self.elements_of(binding)
         if (not isinstance(binding, Object)

@@ -32,7 +32,7 @@ from ...ir.builder import current, record_effect
 from ...ir.graph import MISSING, Value, identifier
 from ...ir.reemit import emit_block
 from ...ir.types import Extent, Generator, List, Static, is_listed
-from ...library.containers import Set, in_any_order
+from ...library.containers import Set, in_any_order, view
 from ...library.declarations import __name__ as DECLARATIONS  # noqa: N812
 from ...library.sequences import column
 from ...ops.core.control import call as call_record
@@ -94,6 +94,7 @@ from ..values.activation import run
 from ..values.captured_dicts import note_asked
 from ..values.captured_writes import written_by_callee
 from ..values.context_managers import GeneratorManager, generator_of
+from ..values.dict_views import KeyedView
 from ..values.dicts import dict_method
 from ..values.exceptions import guard
 from ..values.iterator_invalidation import was_written
@@ -276,11 +277,13 @@ def _with_contents(frame: Frame, function, args: list, keywords: dict,
                    node: gast.AST) -> tuple[list, dict]:
     """The arguments for a function that is not the user's: contents in place of containers."""
     own = _entry(BUILTINS, function)
-    if is_plain(function) or own is not None and function in ABOUT_CLASSES:
+    if is_plain(function) or function is view or own is not None and function in ABOUT_CLASSES:
         return args, keywords
     anyhow = function in (sorted, len, min, max, any, all, set, frozenset, in_any_order)
     if function is not dict:
         args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
+    if not hasattr(own, "opens"):
+        args = [a.shown(frame) if isinstance(a, KeyedView) else a for a in args]
     if (function in ABOUT_OBJECTS or hasattr(function, "function_for")
         or hasattr(own, "opens")):
         return args, keywords

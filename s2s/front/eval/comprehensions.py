@@ -22,11 +22,13 @@ import gast
 from ...ir.graph import MISSING, Value
 from ..control.iterables import Iterable, iterable, mapped, normalised_range
 from ..control.iterators import once
+from ..control.join import branch
 from ..domain.frame import BOUND, Frame
 from ..domain.functions import Generator, Local
 from ..domain.item_places import line_site
 from ..values.activation import run
 from ..values.comprehension_scope import comprehension_scope
+from ..values.dict_views import TripCheck
 from ..values.dicts import new_dict
 from ..values.iterator_invalidation import was_written
 from ..values.list_views import askable, is_asked, view_of_all
@@ -129,8 +131,12 @@ def _run_loops(frame: Frame, node, depth: int, source: Iterable, items: list) ->
     trips = _static_trips(frame, node, source)
     if trips is None:
         return False
+    checked = None
     with comprehension_scope(frame, loop.target) as tell:
         for k in trips:
+            if checked is not None:
+                checked.run(frame, loop.iter, frame.live | frame.pending, branch)
+            checked = TripCheck(frame, source.held)
             assign(frame, loop.target, source.get(k), loop.target)
             tell()
             taken = [condition(frame, test) for test in loop.ifs]
@@ -148,6 +154,8 @@ def _run_loops(frame: Frame, node, depth: int, source: Iterable, items: list) ->
                          else (evaluate(frame, node.key), evaluate(frame, node.value)))
             if depth and (not frame.is_static(items[-1]) or len(items) > STATIC_AT_MOST):
                 return False
+        if checked is not None:
+            checked.run(frame, loop.iter, frame.live | frame.pending, branch)
     return True
 
 

@@ -68,6 +68,7 @@ from ..syntax.liveness import (
     read_names,
 )
 from ..syntax.one_raise_per_statement import is_quiet, test_in_body
+from ..values.dict_views import TripCheck
 from ..values.dicts import RuntimeKeys
 from ..values.exceptions import forget, is_flag
 from ..values.lists import as_list, is_list, known_range
@@ -311,12 +312,17 @@ def _run_unrolled(frame: Frame, node: gast.For, source: Iterable) -> None:
             run_else(frame, node)
             return
         assign(frame, node.target, source.get(k), node.target)
+        checked = TripCheck(frame, source.held)
         frame.session.execute(frame, node.body, live)
         stop = frame.env[EXIT] = frame.env[STOP]
-        if stop is False:
-            trips_from(k + 1)
-        elif stop is not True:
-            unless_left(frame, stop, lambda: trips_from(k + 1), live)
+        if stop is not True:
+            unless_left(frame, value(stop), lambda: go_on(k + 1, checked), live)
+
+    def go_on(k: int, checked: TripCheck) -> None:
+        checked.run(frame, node.iter, live, branch)
+        stop = frame.env[STOP]  # where that is thrown inside of a `try`
+        if stop is not True:
+            unless_left(frame, value(stop), lambda: trips_from(k), live)
 
     trips_from(0)
     frame.kept = outer
@@ -445,12 +451,15 @@ def _attempt(frame: Frame, loop: Loop, carried: LoopCarries, live: frozenset) ->
                 for name in carried.bind_always:
                     note_bound(frame, name, OPERATORS["not_equal"](index, value(source.bounds[0])))
                 assign(frame, node.target, source.get(index), node.target)
+                checked = TripCheck(frame, source.held)
             if carried.test_inside:
                 branch(frame, condition(frame, loop.test),
                        lambda: frame.session.execute(frame, loop.body, live),
                        lambda: run_out(frame), live)
             else:
                 frame.session.execute(frame, loop.body, live)
+            if source is not None:
+                _check_sizes(frame, node, checked, live)
         except PathEnded:  # there is no next trip: any value will do
             entered = enter(params)
         return leave(frame, carried, before, entered, ends, live)
@@ -493,6 +502,21 @@ def _attempt(frame: Frame, loop: Loop, carried: LoopCarries, live: frozenset) ->
     frame.session.assumed = assumed
     frame.kept = outer_kept
     _after(frame, loop, carried, ends, list(outputs))
+
+
+def _check_sizes(frame: Frame, node: gast.For, checked: TripCheck, live: frozenset) -> None:
+    """Check after a trip, unless it has left the loop, that what the loop runs over has its size.
+    """
+    stop = frame.env[STOP]
+    if checked and stop is not True:
+        exits = frame.env[EXIT]
+        frame.env[EXIT] = stop
+        if stop is False:
+            checked.run(frame, node.iter, live, branch)
+        else:
+            unless_left(frame, stop, lambda: checked.run(frame, node.iter, live, branch), live)
+        if frame.env[EXIT] is stop:
+            frame.env[EXIT] = exits
 
 
 def _initial_values(frame: Frame, carried: LoopCarries) -> tuple[list[Value], list[str]]:

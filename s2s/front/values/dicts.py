@@ -243,30 +243,39 @@ class Entries(tuple):
     dict.
     """
 
-    now: Callable  # () -> the current entries
+    base: Container
+    show: Callable  # of the members, what it shows of them
 
     def refreshed(self) -> Entries:
         """The current entries of the dict."""
-        return entries_of(self.now)
+        return entries_of(self.base, self.show)
+
+    def now(self) -> tuple:
+        """What it shows now."""
+        return tuple(self.show(self.base.members))
+
+    def keys(self) -> tuple:
+        """The keys of the dict now."""
+        return tuple(self.base.members)
 
 
-def entries_of(read: Callable) -> Entries:
-    """The entries that a view of a dict reads, now and later."""
-    found = Entries(read())
-    found.now = read
+def entries_of(base: Container, show: Callable) -> Entries:
+    """The entries that a view of a dict shows, now and later."""
+    found = Entries(show(base.members))
+    found.base, found.show = base, show
     return found
 
 
 def _keys(frame, base, node):
-    return entries_of(lambda: tuple(base.members))
+    return entries_of(base, dict.keys)
 
 
 def _values(frame, base, node):
-    return entries_of(lambda: tuple(base.members.values()))
+    return entries_of(base, dict.values)
 
 
 def _items(frame, base, node):
-    return entries_of(lambda: tuple(base.members.items()))
+    return entries_of(base, dict.items)
 
 
 def _get(frame, base, node, key, default=None):
