@@ -43,6 +43,8 @@ from .errors import (
 )
 from .eval_shape import ShapeDtype, eval_shape
 from .front import custom_jvp, custom_vjp, defderivative
+from .interop.jax_function import jax_function
+from .interop.torch_function import torch_function
 from .lax import associative_scan, cond, fori_loop, scan, switch, while_loop
 from .ops.core.stop_gradient import stop_gradient
 from .ops.program.checkpoint import checkpoint
@@ -89,6 +91,7 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "jax_function",
     "jit",
     "jvp",
     "keep_freed_memory",
@@ -102,6 +105,7 @@ __all__ = [
     "stop_gradient",
     "switch",
     "threads",
+    "torch_function",
     "tree",
     "value_and_grad",
     "vectorize",

@@ -227,11 +227,24 @@ JACOBIANS = {"jacfwd": jacobians.columns, "jacrev": jacobians.rows,
              "jacobian": jacobians.cheaper_mode, "hessian": jacobians.hessian}
 
 
-def seeded(transformed, count: int) -> list[str]:
-    """Extend x, y to x, y, seed, seed_1, ..."""
-    own = transformed.options["count"]
-    return [*names_of(transformed.inner, own),
-            *(f"seed_{k}" if k else "seed" for k in range(count - own))]
+def extended_by(name: str) -> Callable[[object, int], list[str]]:
+    """Return the function that extends the names x, y to x, y, name, name_1, ..."""
+    def names(transformed, count: int) -> list[str]:
+        own = transformed.options["count"]
+        return [*names_of(transformed.inner, own),
+                *(f"{name}_{k}" if k else name for k in range(count - own))]
+
+    return names
+
+
+def pullback_of_leaves(t, types: tuple) -> Function:
+    return assemble.pullback_of_leaves(t.inner_function(types[:t.options["count"]]),
+                                       t.options["wanted"])
+
+
+def tangent_of_leaves(t, types: tuple) -> Function:
+    return assemble.tangent_of_leaves(t.inner_function(types[:t.options["count"]]),
+                                      t.options["wanted"])
 
 
 def columns_of(t, types: tuple) -> Function:
@@ -266,8 +279,14 @@ KINDS: dict[str, Kind] = {
         "_fwd", lambda t, types: linear_maps.forward_halves(t.inner_function(types),
                                                             t.options.get("has_aux", False)),
         same_signature, run_like_inside),
-    "columns": Kind("_columns", columns_of, lambda t: ANY_NUMBER, interpreted, names=seeded),
-    "rows": Kind("_rows", rows_of, lambda t: ANY_NUMBER, interpreted, names=seeded),
+    "vjp of leaves": Kind("_vjp", pullback_of_leaves, lambda t: ANY_NUMBER, interpreted,
+                          names=extended_by("y_bar")),
+    "jvp of leaves": Kind("_jvp", tangent_of_leaves, lambda t: ANY_NUMBER, interpreted,
+                          names=extended_by("x_dot")),
+    "columns": Kind("_columns", columns_of, lambda t: ANY_NUMBER, interpreted,
+                    names=extended_by("seed")),
+    "rows": Kind("_rows", rows_of, lambda t: ANY_NUMBER, interpreted,
+                 names=extended_by("seed")),
     "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
     "vectorize": Kind("_vectorized", vectorized, same_signature, interpreted),
     "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,

@@ -21,7 +21,8 @@ PAGES = [
     "docs/rules.md",
     "docs/axes.md",
 ]
-PROSE = [*PAGES, "CHANGELOG.md", "CONTRIBUTING.md", "docs/non-smooth.md", "docs/refusals.md"]
+PROSE = [*PAGES, "docs/interop.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/non-smooth.md",
+         "docs/refusals.md"]
 BLOCK = re.compile(r"(prints\n\n)?^```(python|text)\n(.*?)^```$", re.M | re.S)
 
 

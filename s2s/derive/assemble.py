@@ -99,6 +99,73 @@ def pullback(function: Function) -> Function:
     return made
 
 
+def pullback_of_leaves(function: Function, wanted: Sequence[int]) -> Function:
+    """Transform f(*xs) -> y to f_vjp(*xs, *y_bars) -> x_bars, of leaves.
+
+    `y_bars` are the cotangents of the leaves of y that carry derivatives, `x_bars` those of the
+    leaves of xs that are numbered in `wanted`; what only others need is not computed.
+    """
+    function = with_ranks(function)
+    bars = [Value(t, f"y_bar_{k}" if k else "y_bar")
+            for k, t in enumerate(differentiable(function))]
+    name = f"{function.name}_vjp"
+    if never_returns(function):
+        return always_raising(function, [bar.name for bar in bars], name)
+    numbered = numbers_of_leaves(function)
+    wrt = [k for k, numbers in enumerate(numbered) if not {*numbers}.isdisjoint(wanted)]
+
+    def results(ys, found):
+        leaves = {number: leaf for k in wrt
+                  for number, leaf in zip(numbered[k], leaves_of(value(found[k])))}
+        return [leaves[number] for number in wanted], True
+
+    doc = (f"Some cotangents of the arguments of {function.name}{place(function)} for the "
+           "cotangents of its results.")
+    return reverse(function, wrt, lambda: bars, results, name, doc, bars)
+
+
+def tangent_of_leaves(function: Function, wanted: Sequence[int]) -> Function:
+    """Transform f(*xs) -> y to f_jvp(*xs, *x_dots) -> y_dots, of leaves.
+
+    `x_dots` are the tangents of the leaves of xs that are numbered in `wanted`, those of others are
+    zeros; `y_dots` are the tangents of the leaves of y that carry derivatives.
+    """
+    function = with_ranks(function)
+    name, numbered = f"{function.name}_jvp", numbers_of_leaves(function)
+    wrt = [k for k, numbers in enumerate(numbered) if not {*numbers}.isdisjoint(wanted)]
+    types = [t for p in function.params for t in leaf_types(p.type)]
+    names = [f"{p.name}_dot" for p in function.params for _ in leaf_types(p.type)]
+    dots = [Value(types[number], names[number]) for number in wanted]
+    if never_returns(function):
+        return always_raising(function, [dot.name for dot in dots], name)
+    function = pipeline.with_captures_of_rules(function, wrt, "jvp")
+    flat, _ = flatten_arguments(function, wrt)
+    # the parameters of `flat`: a leaf of an argument in `wrt`, or another argument
+    places = [number for k, numbers in enumerate(numbered)
+              for number in (numbers if k in wrt else [None])]
+    inner = pipeline.push_forward(flat, [places.index(number) for number in wanted])
+    plain = len(numbered)
+    params = [Value(p.type, p.name) for p in function.params]
+    block = Block([*params[:plain], *dots, *params[plain:]])
+    with Builder(block):
+        found = emit_block(inner.block, [*flat_arguments(function, params, wrt), *dots,
+                                         *params[plain:]], {})
+        block.yields = found[len(flat.results):]
+    doc = (f"The tangents of the results of {function.name}{place(function)} for some of its "
+           "arguments'.")
+    return describe_arguments(pipeline.finish(function.remade(block, name=name, doc=doc,
+                                                              tupled=True, defaults={})))
+
+
+def numbers_of_leaves(function: Function) -> list[range]:
+    """Number the leaves of all arguments of `function` from 0; return those of each argument."""
+    found, first = [], 0
+    for p in function.params[:len(function.params) - len(function.captures)]:
+        found.append(range(first, first + len(leaf_types(p.type))))
+        first = found[-1].stop
+    return found
+
+
 def seeds_of(function: Function, y_bar: Value, has_aux: bool = False) -> list[Value]:
     """Return the cotangents of the result leaves: those of `y_bar`, and zeros for the auxiliary
     ones.

@@ -1,0 +1,1 @@
+"""Programs inside other systems: PyTorch and JAX."""
