@@ -69,6 +69,7 @@ def show(function) -> None:
         "cleanup.list_to_array",
         "cleanup.dead_stores",
         "cleanup.merge_branches",
+        "cleanup.redundant_masks",
         "cleanup.erase_classes",
         "stabilise.square_roots",
         "stabilise.complex_powers",

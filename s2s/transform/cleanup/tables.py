@@ -23,6 +23,7 @@ from .jump_threading import thread_jumps
 from .licm import licm
 from .list_to_array import lists_to_arrays
 from .merge_branches import merge_branches
+from .redundant_masks import drop_redundant_masks
 from .simplify import simplify
 from .store_merging import merge_stores
 
@@ -48,6 +49,8 @@ FINISH = ordered(
     Pass(cse, "the reverse sweep recomputes values of the forward sweep", after=simplify),
     Pass(hoist_common, "both arms of a branch start the same cotangents from zero", after=cse),
     Pass(licm, "adjoints repeat loop-invariant factors", after=cse),
+    Pass(drop_redundant_masks, "it is known by now which cotangents are zero on which paths",
+         after=cse),
     Pass(simplify, "carries that lost their other readers are constant now", after=dce),
     Pass(cse, "hoisted ops repeat ops before the loop", after=licm),
     Pass(merge_stores, "an adjoint clears an element and adds to it again", after=cse),
