@@ -67,6 +67,8 @@ class Line:
     tangent: bool = field(default=False, compare=False)  # the tangent of what this line computes
     # a slope that may be infinite where what this line computes is finite
     steep: bool = field(default=False, compare=False)
+    # whether the program ignores warnings about complex numbers that become real here
+    casts_quietly: bool = field(default=False, compare=False)
     # a slope that is finite there, but NumPy may warn about what it is computed from
     overflows: bool = field(default=False, compare=False)
 

@@ -1394,6 +1394,21 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     return x
 
 
+@implements(np.real_if_close, arrays="a", static="tol")
+def real_if_close(a, tol=100):
+    """np.real_if_close, whose result is real: of which dtype it is, is known when code is
+    generated.
+    """
+    a = np.asanyarray(a)
+    if a.dtype.kind != "c":
+        return a
+    limit = tol * float(np.finfo(a.dtype).eps) if tol > 1 else tol
+    if not np.all(np.abs(a.imag) < limit):
+        raise NotImplementedError("s2s: np.real_if_close of complex numbers that are not close to "
+                                  "real ones: leave it out, as they stay complex, or take .real")
+    return a.real
+
+
 def replaced(x, nan, posinf, neginf):
     """np.nan_to_num with given replacements."""
     dtype = np.asarray(x).dtype

@@ -4,6 +4,7 @@ would: under warnings and under errors.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 
@@ -141,3 +142,103 @@ def test_compiled_code_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         assert s2s.jit(s2s.grad(pairs))(LINE).shape == LINE.shape
+
+
+# ----------------------------------------------------------- what the program does not want to hear
+
+
+@contextlib.contextmanager
+def quietly():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def says(x):
+    if x[0] < 5.0:
+        warnings.warn("a small number", stacklevel=1)
+    return np.sum(x**2)
+
+
+def in_its_own_manager(x):
+    with quietly():
+        y = np.log(x) + says(x)
+    return np.sum(y[1:])
+
+
+def said_by_a_function(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return says(x) * 2.0
+
+
+def said_in_some_trips(x):
+    s = 0.0
+    for v in x:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="a small")
+            if v > 1.0:
+                s += v
+                continue
+            s += says(x) * v
+    return s
+
+
+def made_real(x):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=np.exceptions.ComplexWarning)
+        return np.sum(((x + 1j) ** 3).astype(float))
+
+
+def made_real_elsewhere(x):
+    def real(z):
+        return z.astype(np.float64)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = real(np.exp(1j * x))
+    return np.sum(y * x)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("f", [in_its_own_manager, said_by_a_function, said_in_some_trips,
+                               made_real, made_real_elsewhere], ids=lambda f: f.__name__)
+def test_ignored_by_the_program(f, way):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value, _ = f(ZERO), WAYS[way](f, ZERO)
+        assert s2s.value_and_grad(f)(ZERO)[0] == value
+
+
+def said_after(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = says(x)
+    return y + says(x)
+
+
+def other_class(x):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        y = says(x) + np.sum(np.log(x)[1:])
+    return y
+
+
+def other_text(x):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "a large")
+        y = says(x)
+    return y
+
+
+@pytest.mark.parametrize("way", ["value_and_grad", "jvp"])
+@pytest.mark.parametrize("f", [said_after, other_class, other_text], ids=lambda f: f.__name__)
+def test_not_ignored_by_the_program(f, way):
+    def heard(call):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            call(ZERO)
+        return [str(each.message) for each in found]
+
+    plain = heard(f)
+    assert heard(lambda x: WAYS[way](f, x)) == plain and "a small number" in plain

@@ -233,4 +233,19 @@ def test_real_if_close_leaves_what_is_real():
     f = s2s.grad(lambda x: np.sum(np.real_if_close(x * x)) + np.real_if_close(x)[0])
     np.testing.assert_array_equal(f(X), 2 * X + [1.0, 0.0, 0.0])
     z = np.array([1.0 + 1e-18j, 2.0])
-    np.testing.assert_array_equal(s2s.jit(lambda z: np.real_if_close(z))(z), z)
+    found = s2s.jit(lambda z: np.real_if_close(z))(z)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, [1.0, 2.0])
+    for t in (s2s.value_and_grad, s2s.jit):
+        with pytest.raises(s2s.S2SError, match="(?s)not close to real ones.*or take .real"):
+            t(lambda x: np.sum(np.real_if_close(x + x * 1e-6j)))(X)
+
+
+def test_real_if_close_of_what_comes_out_real():
+    def f(x):
+        spectrum = np.fft.fft(x) * np.array([1.0, 0.5, 0.5])
+        return np.sum(np.real_if_close(np.fft.ifft(spectrum), tol=1000) ** 3)
+
+    right = [(f(X + h) - f(X - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
+    for t in (s2s.grad(f), s2s.jacfwd(f), s2s.jit(s2s.grad(f))):
+        np.testing.assert_allclose(t(X), right, rtol=1e-7)

@@ -79,7 +79,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
 def _branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, live: frozenset,
             assumes: bool):
     before = frame.snapshot()
-    place = frame.live, frame.pending, frame.kept
+    place, filters = (frame.live, frame.pending, frame.kept), frame.session.filters
     arms, states, ended, facts, held = [], [], [], [], []
     assumed = frame.session.assumed
     shared = {cell: (cell.held, cell.alike) for cell in before[1]}
@@ -90,6 +90,7 @@ def _branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable,
         frame.session.assumed = dict(assumed)
         if assumes:
             assume(frame.session.assumed, condition, body is then)
+        frame.session.filters = filters
         block = Block()
         with Builder(block):
             try:
@@ -102,7 +103,7 @@ def _branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable,
         states.append(frame.snapshot())
         facts.append(frame.session.assumed)
         held.append({cell: (cell.held, cell.alike) for cell in frame.heap.contents})
-    frame.session.assumed = assumed
+    frame.session.assumed, frame.session.filters = assumed, filters
     for cell in shared:
         cell.held = frozenset().union(*(after[cell][0] for after in held))
         cell.alike = frozenset().union(*(after[cell][1] for after in held))

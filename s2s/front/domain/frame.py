@@ -51,6 +51,7 @@ from .functions import ConditionalObject, FunctionValue, Local, NeedsInlining
 from .heap import Cell, Container, Heap, Variables, cells_in, insider, is_shared, require_sure
 from .optional import Maybe
 from .outside import Outside, module_of, place_of
+from .warning_filters import ComplexWarning, is_ignored
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
 # an exception is in flight, and its code: front/values/exceptions.py
@@ -157,6 +158,9 @@ class Session:
     choosing: bool = False  # whether items of lists are chosen arrays: see `take_item`
     given: set = field(default_factory=set)  # the cells of the arguments, visible to the caller
     run_over: list = field(default_factory=list)  # the lists that the active loops run over
+    filters: tuple = ()  # of warnings, the newest first: values/warning_filters.py
+    filters_left: tuple = ()  # those of the activation that has ended last
+    entering: list = field(default_factory=list)  # the activations that enter managers of their own
     # where the keys of a dict lie over which a loop runs: (its hash table, key) -> place
     key_places: dict = field(default_factory=dict)
     # whether one of them may have been changed through an array that may share its memory
@@ -293,7 +297,9 @@ class Frame:
         if number is None:
             return None
         end = node.end_col_offset if node.end_lineno == number else None
-        return Line(self.source, number, node.col_offset, end)
+        return Line(self.source, number, node.col_offset, end,
+                    casts_quietly=bool(self.session.filters)
+                    and is_ignored(self.session.filters, ComplexWarning))
 
     def refuse(self, message: str, node: gast.AST | None = None,
                remedy: str = "") -> UnsupportedError:

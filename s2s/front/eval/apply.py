@@ -86,6 +86,7 @@ from ..domain.optional import Maybe, has_maybe, optional_error
 from ..domain.repeated_calls import note
 from ..domain.result_aliases import rebind
 from ..domain.structured_arrays import create_records
+from ..domain.warning_filters import warns_of
 from ..syntax.captures import Fixed, Global, Item, Member, is_data
 from ..syntax.dependencies import collect_dependencies, note_dependency
 from ..syntax.find_source import definition_of, lambda_body
@@ -803,7 +804,8 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
             raise error from None
         finally:
             _again.reset(before)
-    if built.in_place:
+    filters = frame.session.filters
+    if built.in_place or filters and warns_of(built.function, filters):
         return in_place(frame, function, args, keywords, node)
     return rebind(frame.heap, _emit_call(frame, callee, values, node), built.identities)
 

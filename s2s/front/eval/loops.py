@@ -312,8 +312,9 @@ def _run_unrolled(frame: Frame, node: gast.For, source: Iterable) -> None:
             run_else(frame, node)
             return
         assign(frame, node.target, source.get(k), node.target)
-        checked = TripCheck(frame, source.held)
+        checked, filters = TripCheck(frame, source.held), frame.session.filters
         frame.session.execute(frame, node.body, live)
+        frame.session.filters = filters
         stop = frame.env[EXIT] = frame.env[STOP]
         if stop is not True:
             unless_left(frame, value(stop), lambda: go_on(k + 1, checked), live)
@@ -420,13 +421,13 @@ def _attempt(frame: Frame, loop: Loop, carried: LoopCarries, live: frozenset) ->
     carried.before = before[1]
     carried.held = {cell: (cell.held, cell.alike) for cell in before[1]}
     ends: dict = {}  # by name; of lists by cell
-    assumed = frame.session.assumed
+    assumed, filters = frame.session.assumed, frame.session.filters
     ended: list[bool] = []  # whether the test always raises
 
     def enter(params: list[Value]) -> dict[str, object]:
         """Set the state at the head of the loop; returns the bindings of the carried names."""
         frame.restore(before)
-        frame.session.assumed = dict(assumed)
+        frame.session.assumed, frame.session.filters = dict(assumed), filters
         frame.kept = (*outer_kept, live)
         rest = params
         entered = {}
@@ -499,7 +500,7 @@ def _attempt(frame: Frame, loop: Loop, carried: LoopCarries, live: frozenset) ->
     if ended:
         raise PathEnded
     frame.restore(before)
-    frame.session.assumed = assumed
+    frame.session.assumed, frame.session.filters = assumed, filters
     frame.kept = outer_kept
     _after(frame, loop, carried, ends, list(outputs))
 

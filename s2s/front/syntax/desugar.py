@@ -47,10 +47,22 @@ class _Plain(gast.NodeTransformer):
                 handler = gast.ExceptHandler(item.context_expr, None, [gast.Pass()])
                 body = [copy_position(gast.Try(body, [handler], [], []), node)]
             elif _is_named(item.context_expr, WITHOUT_EFFECT):
-                body = [copy_position(gast.With([item], [], None), node), *body]
+                begin, end = self._quiet(item, body[-1])
+                body = [*(copy_position(each, node) for each in begin), *body,
+                        *(copy_position(each, node) for each in end)]
             else:
                 body = [copy_position(each, node) for each in self._entered(item, body)]
         return body
+
+    def _quiet(self, item: gast.withitem, last: gast.AST) -> tuple[list, list]:
+        """What begins `with item: ...; last` and ends it, of a manager that changes at most who
+        hears of warnings.
+        """
+        if (not _is_named(item.context_expr, ("catch_warnings",))
+                or isinstance(last, (gast.Return, gast.Raise, gast.Break, gast.Continue))):
+            return [gast.With([item], [], None)], []
+        entered, finished = self._entered(item, [])
+        return [entered], finished.finalbody
 
     def _entered(self, item: gast.withitem, body: list) -> list:
         """The statements of `with item: body`."""

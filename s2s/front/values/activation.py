@@ -46,11 +46,13 @@ def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
         inner.foreign |= frozenset(inner.values_in(bindings.values()))
     inner.session.taken.update(parameter_names(inner.node))
     before, inner.session.active = inner.session.active, inner
+    filters = inner.session.filters
     try:
         with at(current().line):
             inner.session.execute(inner, inner.body, frozenset())
     finally:
         inner.session.active = before
+        inner.session.filters_left, inner.session.filters = inner.session.filters, filters
         if caller is not None:
             caller.live = saved
     if caller is not None:

@@ -36,6 +36,7 @@ from ...errors import ERRORS
 from ...library.with_markers import leave
 from ..domain.frame import Frame
 from ..domain.functions import FunctionValue, Local, Method
+from ..domain.warning_filters import Filter, silenced_kinds
 from ..syntax.desugar import copy_position
 from ..syntax.find_source import definition_of
 from ..syntax.liveness import bound_names, inside, parameter_names, read_names
@@ -51,6 +52,7 @@ class Context:
     """The manager of such a `with`: `entered` is bound by `as`."""
 
     entered: object = None
+    filters: tuple | None = None  # of warnings, from before catch_warnings
 
 
 def _errstate(frame: Frame, node, **settings):
@@ -61,8 +63,14 @@ def _errstate(frame: Frame, node, **settings):
                 f"np.errstate({kind}={setting!r})", node,
                 "test for the condition; generated code ignores these errors or warns")
         if does == "ignore":
-            frame.source.silent.update(ERRORS if kind == "all" else (kind,))
+            _silence(frame, ERRORS if kind == "all" else (kind,))
     return Context()
+
+
+def _silence(frame: Frame, kinds) -> None:
+    """Ignore these errors in the functions that do so, and that enter a manager which does."""
+    for source in (frame.source, *(each.source for each in frame.session.entering)):
+        source.silent.update(kinds)
 
 
 def _nullcontext(frame: Frame, node, enter_result=None):
@@ -131,8 +139,11 @@ def _entered(frame: Frame, manager, node: gast.AST) -> tuple:
             raise frame.refuse("a generator that is a context manager, inside `try`", node,
                                "write the `try` inside the `with`")
         before, after = _split(frame, manager.function, node)
+        frame.session.entering.append(frame)
         entered, variables = frame.session.part(frame, manager.function, before, manager.args,
                                                 manager.keywords, node)
+        frame.session.entering.pop()
+        frame.session.filters = frame.session.filters_left
         return entered, (manager, after, variables)
     own, end = method_of(manager, "__enter__"), method_of(manager, "__exit__")
     if own is None or end is None:
@@ -155,20 +166,34 @@ def _context_manager(frame: Frame, node, function):
     return MakesManager(function)
 
 
-def _catch_warnings(frame: Frame, node, *, record=False, **settings):
-    if settings or frame.static(record, "record=", node):
+def _catch_warnings(frame: Frame, node, *, record=False, module=None, action=None,
+                    category=Warning, lineno=0, append=False):
+    if frame.static(record, "record=", node) or module is not None:
         raise frame.refuse("warnings.catch_warnings with these arguments", node,
                            "catch warnings outside the function")
-    return Context()
+    before = frame.session.filters
+    if action is not None:
+        _simple_filter(frame, node, action, category, lineno, append)
+    return Context(filters=before)
 
 
-def _filter_warnings(frame: Frame, node, action, *args, **settings):
-    does = frame.static(action, "what a filter does", node)
+def _simple_filter(frame: Frame, node, action, category=Warning, lineno=0, append=False):
+    _filter_warnings(frame, node, action, "", category, "", lineno, append)
+
+
+def _filter_warnings(frame: Frame, node, action, message="", category=Warning, module="",
+                     lineno=0, append=False):
+    does, text, kind, *where = (frame.static(x, "a filter of warnings", node) for x in (
+        action, message, category, module, lineno, append))
     if does not in ("ignore", "default", "once", "always", "module"):
         raise frame.refuse(f"warnings that {does!r} makes errors of", node,
                            "test for the condition; generated code ignores warnings or gives them")
-    if does == "ignore":
-        frame.source.silent.update(ERRORS)
+    if any(where) and does == "ignore":
+        raise frame.refuse("warnings that are ignored in some module or line, or at last", node,
+                           "ignore them by their class, or by what they say")
+    made = Filter(does, kind, text)
+    _silence(frame, silenced_kinds(made))
+    frame.session.filters = made, *frame.session.filters
 
 
 def _is_false(value: gast.AST | None) -> bool:
@@ -177,8 +202,9 @@ def _is_false(value: gast.AST | None) -> bool:
 
 def _leave(frame: Frame, node, manager) -> None:
     match manager:
-        case Context():
-            pass
+        case Context(filters=filters):
+            if filters is not None:
+                frame.session.filters = filters
         case (GeneratorManager(function=function), after, variables):
             frame.session.part(frame, function, after, list(variables), {}, node)
         case _:
@@ -240,7 +266,7 @@ CONTEXTS = {
     contextlib.suppress: _suppress,
     contextlib.contextmanager: _context_manager,
     warnings.catch_warnings: _catch_warnings,
-    warnings.simplefilter: _filter_warnings,
+    warnings.simplefilter: _simple_filter,
     warnings.filterwarnings: _filter_warnings,
     leave: _leave
 }

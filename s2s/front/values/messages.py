@@ -39,6 +39,7 @@ from ...ops.program.effects import (
 from ..domain.frame import ExceptionObject, Frame, Object, PathEnded, Text
 from ..domain.functions import FunctionValue as Function
 from ..domain.heap import Cell, Container
+from ..domain.warning_filters import is_ignored
 from ..syntax.captures import Fixed
 from ..syntax.dependencies import Enabled, note_dependency
 from .exceptions import is_caught, throw
@@ -160,6 +161,8 @@ def warn(frame: Frame, node: gast.Call, message, category=UserWarning, stackleve
     if not (isinstance(kind, type) and issubclass(kind, Warning) and is_builtin(kind)):
         raise frame.refuse("a warning of a class of the program's own", node,
                            "use one of Python's: UserWarning, RuntimeWarning")
+    if is_ignored(frame.session.filters, kind, message if isinstance(message, str) else None):
+        return
     items = (layout.template(message,
                              shown=True), *([] if kind is UserWarning else [Made(kind, bare=True)]))
     keywords = () if stacklevel == 1 else (("stacklevel", layout.template(stacklevel)),)

@@ -592,14 +592,6 @@ def ascontiguousarray(a, dtype=None) -> Value:
     return FUNCTIONS[np.atleast_1d](x) if rank(x) == 0 else x
 
 
-@numpy_function(np.real_if_close, view="maybe", always_array=True)
-def real_if_close(a, tol=100) -> Value:
-    """np.real_if_close, of which complex numbers stay complex: how close they are is known only to
-    a run, and a dtype is known when code is generated.
-    """
-    return asarray(a)
-
-
 @numpy_function(np.copy, copies=True, always_array=True)
 def copy_(a: Value) -> Value:
     return as_array(a, function="copy")
