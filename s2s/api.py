@@ -21,6 +21,7 @@ from .call.argnums import (
     checked_axes,
     checked_name,
     checked_size,
+    checked_workers,
     numbers,
     static_names,
 )
@@ -355,9 +356,14 @@ def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
     tell each other what they have.  `axis_size` is the number of lanes, which arguments with lanes
     tell, too; without any, it has to be given.
     """
+    return Transformed("vmap", f, lane_options("vmap", in_axes, out_axes, axis_name, axis_size))
+
+
+def lane_options(what: str, in_axes, out_axes, axis_name, axis_size) -> dict:
+    """Check and collect the options of `vmap` and `pmap`."""
     in_axes, out_axes = checked_axes(in_axes, "in_axes"), checked_axes(out_axes, "out_axes")
     if in_axes is None and axis_size is None:
-        raise TypeMismatchError("in_axes=None: vmap over no argument", None,
+        raise TypeMismatchError(f"in_axes=None: {what} over no argument", None,
                                 "say which axis of which argument has the lanes, or axis_size")
     options = {"in_axes": in_axes if in_axes is None or isinstance(in_axes, int)
                else tuple(in_axes), "out_axes": out_axes}
@@ -365,7 +371,27 @@ def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
         options["axis_name"] = checked_name(axis_name)
     if axis_size is not None:
         options["axis_size"] = checked_size(axis_size)
-    return Transformed("vmap", f, options)
+    return options
+
+
+@decorator
+def pmap(f: Callable, axis_name: Hashable | None = None,
+         in_axes: int | Sequence[int | None] = 0, out_axes: int | Sequence[int | None] = 0,
+         axis_size: int | None = None, workers: int | None = None) -> Transformed:
+    """Transform `f` like `vmap`, with lanes that workers share: threads, which run native code.
+
+    Each of `workers` threads, by default `s2s.threads()`, takes as many lanes as the others, or one
+    more; more lanes than workers are as good as equally many.  Axes, `axis_name` and `axis_size`
+    are those of `vmap`, and so are results, errors and derivatives; the collectives of `s2s.lax`
+    are called in native code, in loops as well.  `psum` adds lanes in order, so that all workers
+    have the same bits, however many they are.
+
+    A function that calls a `pmap`, under `jit` or differentiated, is run by all workers, each of
+    which takes its lanes where the `pmap` stands.  One that prints, writes to objects outside, or
+    draws from a generator of the caller's, is run by one worker, as with `vmap`.
+    """
+    options = lane_options("pmap", in_axes, out_axes, axis_name, axis_size)
+    return Transformed("pmap", f, {**options, "workers": checked_workers(workers)})
 
 
 @decorator
@@ -752,7 +778,8 @@ def _refused(name: str) -> Macro:
 
 MACROS.update({
     **{f: Macro(lambda call, *args, f=f, **options: f(*args, **options))
-       for f in (grad, value_and_grad, jacfwd, jacrev, jacobian, hessian, vmap, vectorize, jit)},
+       for f in (grad, value_and_grad, jacfwd, jacrev, jacobian, hessian, vmap, pmap, vectorize,
+                 jit)},
     jvp: Macro(_jvp_inside, ("primals", "tangents")),
     vjp: Macro(_vjp_inside, (...,)),
     linearize: Macro(_linearize_inside, (...,)),

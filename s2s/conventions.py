@@ -161,7 +161,7 @@ def run_derivatives(t, args: Sequence, report: Report) -> Iterator[str]:
     kind, inner = getattr(t, "kind", None), getattr(t, "inner", None)
     if kind is None:
         return
-    if kind in ("vmap", "vectorize"):
+    if kind in ("vmap", "pmap", "vectorize"):
         for lane, of_lane in lanes(t, args):
             before, report.lane = report.lane, (*report.lane, *lane)
             found = list(run_derivatives(inner, of_lane, report))

@@ -252,6 +252,13 @@ def is_plain() -> bool:
     return wants_public_numba() or bool(internals.MISSING)
 
 
+def has_workers() -> bool:
+    """Test whether native code can be run by several workers: what only Numba's documented
+    interface compiles, and Python, are for one.
+    """
+    return not (is_plain() or numba.config.DISABLE_JIT)
+
+
 def native_code(function: Function, **options) -> Callable:
     """Compile `function` for the CPU."""
     return (plain_code if is_plain() else numba_code).compiled(function, **options)

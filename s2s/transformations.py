@@ -120,7 +120,8 @@ def gradient_of(t, types: tuple) -> Function:
 
 def batch_of(t, types: tuple) -> Function:
     in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
-    named = {key: t.options[key] for key in ("axis_name", "axis_size") if key in t.options}
+    named = {key: t.options[key] for key in ("axis_name", "axis_size", "workers")
+             if key in t.options}
     parameters = list(t.signature.parameters.values())
     if len(parameters) != len(types) or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
                                             for p in parameters):
@@ -288,6 +289,7 @@ KINDS: dict[str, Kind] = {
     "rows": Kind("_rows", rows_of, lambda t: ANY_NUMBER, interpreted,
                  names=extended_by("seed")),
     "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
+    "pmap": Kind("_pmap", batch_of, same_signature, interpreted),
     "vectorize": Kind("_vectorized", vectorized, same_signature, interpreted),
     "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,
                   interpreted),

@@ -32,12 +32,14 @@ from .front.syntax.dependencies import LENGTHS, collect_dependencies, is_current
 from .ir.graph import Function, Recalled, Value, Writes, identifier, whole
 from .ir.types import Static, Type
 from .notebook import side_by_side
+from .ops.program.workers import workers_of
 from .persist.pickled_sources import place_of, register_texts, texts_of
 from .persist.recall import keep, recall, stored_programs
 from .runtime.debug.progress import telling
 from .runtime.debug.tape_bytes import Memory, measure
 from .runtime.entry.length_agreement import agreements, checker
 from .runtime.entry.shared_arguments import condition, sharing_checker
+from .runtime.threads.worker_threads import in_workers
 from .specialisation import (
     accepted_by_kernels,
     bind,
@@ -206,7 +208,7 @@ class Transformed:
             inner = self.inner.as_method() if isinstance(self.inner, Transformed) else self.inner
             options = {name: as_method(x) if name == "argnums" else x
                        for name, x in self.options.items()}
-            if self.kind == "vmap" and isinstance(options["in_axes"], int):
+            if self.kind in ("vmap", "pmap") and isinstance(options["in_axes"], int):
                 options["shared"] = 1  # the object, however it is constructed
             unchanged = (inner is self.inner and options == self.options
                          and not isinstance(self.options.get("argnums"), FirstArgument))
@@ -378,9 +380,12 @@ class Transformed:
                 function = (self.of_known_ranks(types) if self.is_compiled()
                             else self.function_for_types(types))
                 found.pop(needs_fixed_ranks, None)
-                kept = before and keep(self, function, found, before)
+                workers = workers_of(function)
+                kept = (before and workers is None and keep(self, function, found, before)) or None
             capture_key = captured_key(function)
-            call = self.compiled(function, kept) if kept else self.derive.callable(self, function)
+            call = (self.compiled(function, kept) if kept else
+                    self.in_workers(function, workers) if not again and workers is not None else
+                    self.derive.callable(self, function))
             check = checker(function, lambda: definition_line(self.base))
             apart = sharing_checker(function, lambda: definition_line(self.base))
         if kept:
@@ -519,6 +524,16 @@ class Transformed:
         options = ({k: v for k, v in self.options.items() if k != "static"} if self.kind == "jit"
                    else {})
         return pipeline.compiled(function, options, kept)
+
+    def in_workers(self, function: Function, workers) -> Callable:
+        """Compile `function`, which so many workers run at once."""
+        options = {**(self.options if self.kind == "jit" else {}), "parallel": False}
+        options.pop("static", None)
+        if options.get("target", "cpu") != "cpu":
+            raise UnsupportedError("pmap on a GPU", definition_line(self.base),
+                                   'leave target="cuda" away, or use vmap')
+        call = pipeline.compiled(function, options)
+        return in_workers(call, workers) if pipeline.has_workers() else call
 
     # ----------------------------------------------------------------------------------- inspection
 

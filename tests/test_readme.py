@@ -20,6 +20,7 @@ PAGES = [
     "docs/checks.md",
     "docs/rules.md",
     "docs/axes.md",
+    "docs/workers.md",
 ]
 PROSE = [*PAGES, "docs/interop.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/non-smooth.md",
          "docs/refusals.md"]

@@ -75,6 +75,20 @@ def checked_size(axis_size) -> int:
     return found
 
 
+def checked_workers(workers) -> int:
+    """Return a number of workers, 0 for as many as there are threads; TypeMismatchError for what is
+    none.
+    """
+    try:
+        found = 0 if workers is None else operator.index(workers)
+    except TypeError:
+        found = -1
+    if found < 0 or workers is not None and (found == 0 or isinstance(workers, bool)):
+        raise TypeMismatchError(f"workers is {workers!r}", None,
+                                "give the number of workers, or None for s2s.threads()")
+    return found
+
+
 def members_of(container) -> Sequence:
     """Return the members of a tuple, list, dict or other container."""
     form = form_of(container)

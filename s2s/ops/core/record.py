@@ -142,6 +142,9 @@ class Record:
     # whether all lanes get the same
     across: Callable | None = None
     alike: bool = False
+    # of lanes that workers share: (share, flags, *xs, **attrs) -> what it is for those of a worker;
+    # None: what it is for all, of what is gathered from all (ops/program/workers.py)
+    among: Callable | None = None
 
     # what it is, in mathematics
     signs: tuple[int, ...] = ()  # the sum of its operands, each times this: a - b has (1, -1)

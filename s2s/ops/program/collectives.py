@@ -4,8 +4,9 @@
 
 A program of one lane names the axis; whoever runs many lanes binds the name.  Each record says in
 `across` what it is where the lanes lie along the leading axis of its operands, and in `alike`
-whether all lanes get the same; an engine that runs lanes in workers gives the same records another
-meaning.  Names that nobody binds are refused where code is generated (`unbound_name`).
+whether all lanes get the same; where workers share the lanes of a `pmap`, `among` says what it is
+for those of one, or else it is gathered (workers.py).  Names that nobody binds are refused where
+code is generated (`unbound_name`).
 
 Derivatives are those of all lanes together, as in JAX: what a lane's gradient holds is the
 derivative of the sum of all lanes' results.  So a collective, which is a linear map from all lanes'
@@ -51,6 +52,7 @@ from ..core.record import (
     value,
 )
 from ..core.shape import float_dtype, length
+from .workers import Share
 
 # -------------------------------------------------------------------------------------------- names
 
@@ -152,12 +154,22 @@ def _sum_across(lanes: Value, flags, x: Value) -> Value:
     return as_dtype(sum_(x, axis=0), dtype) if flags[0] else as_dtype(x, dtype) * lanes
 
 
+def _sum_among(share: Share, flags, x: Value) -> Value:
+    dtype = _counted(dtype_of(x.type))
+    return share.sum(as_dtype(x, dtype)) if flags[0] else as_dtype(x, dtype) * share.all
+
+
+def _mean_among(share: Share, flags, x: Value) -> Value:
+    x = as_dtype(x, _averaged(dtype_of(x.type)))
+    return as_dtype(share.sum(x) / share.all, dtype_of(x.type)) if flags[0] else x
+
+
 psum_record = _collective(
     "psum",
     infer=_same_shape(_counted),
     linear=(0,),
     vjp=lambda bar, y, x, *, name: (psum_record(value(bar), name=name),),
-    across=_sum_across, alike=True, batch=on_all_lanes, same_shape=0,
+    across=_sum_across, among=_sum_among, alike=True, batch=on_all_lanes, same_shape=0,
 )
 
 pmean_record = _collective(
@@ -167,7 +179,7 @@ pmean_record = _collective(
     vjp=lambda bar, y, x, *, name: (pmean_record(value(bar), name=name),),
     across=lambda lanes, flags, x: (mean(x, axis=0) if flags[0]
                                     else as_dtype(x, _averaged(dtype_of(x.type)))),
-    alike=True, batch=on_all_lanes, same_shape=0,
+    among=_mean_among, alike=True, batch=on_all_lanes, same_shape=0,
 )
 
 
@@ -188,18 +200,20 @@ shares_record = _collective(
 )
 
 
-def _extreme(name: str, function: Callable) -> Record:
+def _extreme(name: str, function: Callable, among: Callable) -> Record:
     return _collective(
         name,
         infer=_same_shape(),
         differentiated_as=lambda y, x, *, name: (shares_record, (x, _share(y, x, name)),
                                                  {"name": name}),
         across=lambda lanes, flags, x: function(x, axis=0) if flags[0] else x,
+        among=lambda share, flags, x: among(share, x) if flags[0] else x,
         alike=True, batch=on_all_lanes, same_shape=0,
     )
 
 
-pmax_record, pmin_record = _extreme("pmax", amax), _extreme("pmin", amin)
+pmax_record = _extreme("pmax", amax, Share.largest)
+pmin_record = _extreme("pmin", amin, Share.smallest)
 
 
 def _with_axis(x: Value, axis: int, dim) -> Type:

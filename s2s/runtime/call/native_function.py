@@ -65,6 +65,7 @@ from ..entry.print_replay import begun, carried_out, given_up, rest
 from ..numba.native_module import NotCompiled, OtherKind, Unforeseen, decorated, loaded
 from ..numba.random_states import restore, state_of
 from ..threads.parallel_threshold import BySize, MoreWork, chooser
+from ..workers.meeting_point import Parted
 from .deoptimise import Deoptimised
 from .loop_program import LoopProgram
 from .plain_function import PlainFunction, PlainNumbaWarning
@@ -260,7 +261,7 @@ class Native:
             if before is not None:
                 carried_out(before)
             return result if self.narrowed is None else self.narrowed(result)
-        except MemoryCheckError:
+        except (MemoryCheckError, Parted):
             raise
         except Exception as error:
             failure = self.failure(error, args)

@@ -29,6 +29,7 @@ from ..intrinsics import checked_index, noalias_alloc, reassociable_add
 from ..intrinsics.checked_index import checked_place, from_front
 from ..intrinsics.noalias_alloc import unshared_empty, unshared_like, unshared_zeros
 from ..intrinsics.reassociable_add import added_in_any_order
+from ..workers import exchange
 from . import (
     array_layout,
     blas,
@@ -83,6 +84,7 @@ RUNTIME = {blas_product: blas.__name__, checked_place: checked_index.__name__,
            native_in_order: array_layout.__name__, native_reshaped: array_layout.__name__,
            native_permuted: array_layout.__name__,
            **dict.fromkeys(share_factorisations.FUNCTIONS, lapack.__name__),
+           **dict.fromkeys(exchange.FUNCTIONS.values(), exchange.__name__),
            **dict.fromkeys(scipy_special.FUNCTIONS.values(), scipy_special.__name__)}
 product, addition, allocation = (_called(blas_product, matmul),
                                  _called(added_in_any_order, sum_step), _unshared(buffer))
@@ -91,6 +93,9 @@ place = _called(checked_place, place_in_op)
 counted = Record(name_of(from_front), evaluate=lambda k: k, infer=lambda k: INT,
                  syntax=lambda k: ast.Call(ast.Name(name_of(from_front), ast.Load()), [k], []))
 digamma = _called(scipy_special.FUNCTIONS[scipy_special.DIGAMMA], polygamma_of_number)
+between_workers = {  # whose results share memory, and which stay in order, as before
+    record: replace(_called(function, record), views=record.views, pure=record.pure)
+    for record, function in exchange.FUNCTIONS.items()}
 searches = {"left": _called(place_before, searchsorted_record),
             "right": _called(place_behind, searchsorted_record)}
 
@@ -115,6 +120,8 @@ def call_runtime(lowered: Function) -> Function:
                 op.record = counted
             elif op.name == "for" and "least" in op.attrs:
                 count_from_front(op)
+            elif op.record in between_workers:
+                op.record = between_workers[op.record]
             elif op.name in SCIPYS_ALONE:
                 op.record = _of_scipys(op)
             elif op.record is polygamma_of_number and op.attrs["order"] == 0:

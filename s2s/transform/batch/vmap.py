@@ -32,7 +32,7 @@ from ...ir.graph import (
     op_free_values,
     walk,
 )
-from ...ir.reemit import clone, emit_block, emit_op
+from ...ir.reemit import clone, emit_block, emit_op, rebuild
 from ...ir.types import (
     Array,
     Extent,
@@ -48,7 +48,7 @@ from ...ir.types import (
     carries_derivative,
 )
 from ...ops.arrays.axes import moveaxis
-from ...ops.arrays.create import empty, zeros
+from ...ops.arrays.create import arange, empty, zeros
 from ...ops.arrays.index import put, take
 from ...ops.arrays.reduce import sum_
 from ...ops.core.batch_rules import align, batched_over, same_lanes
@@ -72,13 +72,24 @@ from ...ops.program.list_arrays import list_stack, one_shape
 from ...ops.program.list_ops import list_get, list_of
 from ...ops.program.outside_writes import write_outside
 from ...ops.program.recursive_callee import calls_itself
+from ...ops.program.workers import (
+    Share,
+    between_workers,
+    by_leaf,
+    from_lanes,
+    of_one_worker,
+    to_lanes,
+)
+from ...ops.program.workers import gathered as all_lanes
+from ...ops.program.workers import mine as my_lanes
 from ..cleanup.inline import inline_all, inline_where
 from ..cleanup.tables import finished_callee
 
 
 def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
          types: Sequence[Type] | None = None, each_writes: bool = False,
-         axis_name: Hashable | None = None, axis_size: int | None = None) -> Function:
+         axis_name: Hashable | None = None, axis_size: int | None = None,
+         workers: Hashable | None = None) -> Function:
     """Transform `f(*xs) -> *ys` to `f_vmap(*xs) -> *ys`, in which each x has its axis in `in_axes`
     in addition.
 
@@ -88,13 +99,16 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
     `each_writes`, each lane writes into captured objects, also what is the same in all of them.
     Collectives over `axis_name` are over the lanes, of which there are `axis_size`, if it is given.
     Arrays of which only a run tells the shape are gathered in lists: as long in all lanes, or a
-    ValueError.
+    ValueError.  With `workers`, each of so many takes some of the lanes, and all have the results
+    (ops/program/workers.py).
     """
     if any(op.name == "call" and has_results_of_unknown_length(op) for op in walk(function.block)):
         # its results may be ragged: analysis/divergence.py, Note [Ragged values]
         function = inline_all(function)
     if axis_name is not None:
         function = inline_meetings(function, axis_name)
+    if workers is not None:
+        function = with_one_worker(function)
     if each_writes:
         require_no_turns(function)
     axes = [*in_axes, *[None] * (len(function.params) - len(in_axes))]
@@ -118,7 +132,7 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
         raise UnsupportedError("lanes that draw differently from one generator, in a Jacobian or "
                                "in a rule", lanes.unlike_draw.line,
                                "draw before the call, and pass what was drawn")
-    return Batched(function, lanes, axis_size).function(types, axes, out_axes)
+    return Batched(function, lanes, axis_size, workers).function(types, axes, out_axes)
 
 
 def inline_meetings(function: Function, name: Hashable) -> Function:
@@ -133,6 +147,15 @@ def inline_meetings(function: Function, name: Hashable) -> Function:
             raise UnsupportedError(f"a collective over {name!r} in a function that calls itself",
                                    op.line, "write a loop")
     return found
+
+
+def with_one_worker(function: Function) -> Function:
+    """Let each worker that has lanes of `function` do all the work of a pmap inside."""
+    if next(between_workers(function), None) is None:
+        return function
+    found = inline_where(function, lambda callee, *_: next(between_workers(callee), None)
+                         is not None)
+    return rebuild(found, rule=of_one_worker)
 
 
 def require_no_turns(function: Function) -> None:
@@ -164,10 +187,12 @@ class Batched:
     lanes.
     """
 
-    def __init__(self, lane: Function, lanes: Lanes, axis_size: int | None = None):
-        self.lane, self.lanes, self.axis_size = lane, lanes, axis_size
+    def __init__(self, lane: Function, lanes: Lanes, axis_size: int | None = None,
+                 workers: Hashable | None = None):
+        self.lane, self.lanes, self.axis_size, self.workers = lane, lanes, axis_size, workers
         self.env: dict[Value, Value] = {}
-        self.count: Value | None = None  # of lanes
+        self.count: Value | None = None  # of lanes: those of one worker, if `workers` share them
+        self.share: Share | None = None
         self.sources: dict[Extent, Value] = {}  # a value that has the extent
         self.shapeless = without_shape(lane.block, maybe_unbound(lane))
 
@@ -194,12 +219,35 @@ class Batched:
                 given, self.count = self.count, value(self.axis_size)
                 if given is not None:
                     require_size(given, self.count)
+            if self.workers is not None:
+                self.share_lanes([p for p, axis in zip(lane.params, in_axes) if axis is not None])
             self.emit_ops(lane.block, lane.results)
             block.yields = [self.result(y, axis)
                             for y, axis in zip(lane.results, out_axes, strict=True)]
             meetings = [Meeting(extent_of(counts[0]), extent_of(n), False, None, AS_MANY)
                         for n in counts[1:]]
-        return lane.remade(block, name=f"{lane.name}_vmap", meetings=(*meetings, *lane.meetings))
+        suffix = "_vmap" if self.workers is None else "_pmap"
+        return lane.remade(block, name=f"{lane.name}{suffix}",
+                           meetings=(*meetings, *lane.meetings))
+
+    def share_lanes(self, batched: Sequence[Value]) -> None:
+        """Take the lanes of this worker of the `batched` parameters; all workers share others."""
+        count = self.count
+        for x in self.lane.params:
+            self.env[x] = by_leaf(self.env[x], lambda leaf, x=x: (
+                my_lanes(leaf, workers=self.workers, inside=False) if x in batched
+                else to_lanes(leaf, count, workers=self.workers)))
+        mine = (lane_count(self.env[batched[0]]) if batched else
+                length(my_lanes(arange(count), workers=self.workers, inside=False), axis=0))
+        self.share, self.count = Share(count, mine, self.workers), mine
+
+    def gathered(self, y: Value, axis: int | None) -> Value:
+        """Emit a result of all lanes, of what each worker has of it."""
+        if self.share is None:
+            return y
+        own = {"workers": self.workers}
+        return by_leaf(y, lambda x: from_lanes(x, self.share.all, **own) if axis is None
+                       else all_lanes(x, self.share.all, inside=False, **own))
 
     def result(self, y: Value, axis: int | None) -> Value:
         if isinstance(y.type, Undefined):  # it raises
@@ -208,11 +256,11 @@ class Batched:
             if y in self.lanes.batched:
                 raise TypeMismatchError(f"{y.name or 'a result'} differs from lane to lane and has "
                                         "out_axes None", remedy="give it an axis in out_axes")
-            return self.env[y]
+            return self.gathered(self.env[y], None)
         found = self.for_all_lanes(y)
         if y in self.lanes.handed_on and not isinstance(y.type, List):
             found = self.stacked(found)
-        return from_front(found, axis)
+        return from_front(self.gathered(found, axis), axis)
 
     def for_all_lanes(self, x: Value, type: Type | None = None) -> Value:
         """Broadcast `x` along the axis of lanes if it lacks it; `type` is its type in one lane."""
@@ -311,6 +359,8 @@ class Batched:
     def collective(self, op: Op):
         """Emit what an op over the axis of lanes is for all of them."""
         flags = tuple(x in self.lanes.batched for x in op.inputs)
+        if self.share is not None:
+            return self.share.across(op, flags, [self.env[x] for x in op.inputs])
         attrs = {key: x for key, x in op.attrs.items() if key != "name"}
         return op.record.across(self.count, flags, *(self.env[x] for x in op.inputs), **attrs)
 
@@ -487,7 +537,7 @@ class Batched:
         the loop; None if there is none.
         """
         if self.lanes.name is not None and extent == axis_extent(self.lanes.name):
-            return self.count
+            return self.count if self.share is None else self.share.all
         found = self.sources.get(extent)
         for old in self.env if found is None or not in_scope(self.env[found]) else (found,):
             if (isinstance(old.type, Array) and extent in old.type.dims and in_scope(self.env[old])

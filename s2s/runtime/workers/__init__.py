@@ -1,0 +1,1 @@
+"""Where workers that run one program meet, and what they exchange."""
