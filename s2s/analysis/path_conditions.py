@@ -10,7 +10,7 @@ A condition that is an array is meant element by element.
 
 from __future__ import annotations
 
-from ..ir.graph import MISSING, Value
+from ..ir.graph import MISSING, Block, Function, Value
 from ..ops.core.elementwise import (
     and_,
     bitwise_and,
@@ -99,3 +99,30 @@ def is_zero(v: Value, facts: Facts, depth: int = 0) -> bool:
     if op.record in (shaped_like, negative, strong_product):
         return is_zero(op.inputs[0], facts, depth + 1)
     return False
+
+
+def facts_by_block(function: Function) -> dict[Block, Facts]:
+    """Return for each block the conditions of the branches around it."""
+    found: dict[Block, Facts] = {}
+
+    def visit(block: Block, facts: Facts) -> None:
+        found[block] = facts
+        for op in block.ops:
+            for arm, inner in enumerate(op.blocks):
+                there = assume(facts, op.inputs[0], arm == 0) if op.name == "if" else facts
+                visit(inner, facts if there is None else there)
+
+    visit(function.block, {})
+    return found
+
+
+def is_bound(v: Value, facts: Facts, depth: int = 0) -> bool:
+    """Test whether `v`, the result of a branch, is defined wherever `facts` hold."""
+    if v.op is None or v.op.name != "if" or depth == DEEPEST:
+        return v.op is not None and v.op.name != "undefined" and not v.op.blocks
+    k = v.op.outputs.index(v)
+    for arm, block in enumerate(v.op.blocks):
+        there = assume(facts, v.op.inputs[0], arm == 0)
+        if there is not None and not is_bound(block.yields[k], there, depth + 1):
+            return False
+    return True

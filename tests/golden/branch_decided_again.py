@@ -55,7 +55,6 @@ def f_grad(x, y):
         t_1 = False
     else:
         t_1 = True
-        z = 0.0
     if t_1:
         x_bar = 1.0
         z_bar = 0.0

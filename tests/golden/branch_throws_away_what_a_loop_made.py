@@ -62,9 +62,7 @@ def f_grad(x, y):
     y_bar = 1.0
     x_bar = np.zeros_like(x)
     for y, t_1 in reversed(saved):
-        if t_1:
-            step_bar = 0.0
-        else:
+        if not t_1:
             step_bar = y_bar
         if t_1:
             for k in range(n - 1, -1, -1):

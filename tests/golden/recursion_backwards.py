@@ -48,9 +48,7 @@ def settle_fwd(x, depth, t_tape):
 
 
 def settle_bwd(x, depth, t_tape, y_bar):
-    """The cotangents of the arguments of settle (recursion_backwards.py, line 6), for those of
-    its results.
-    """
+    """The cotangents of the arguments of settle (recursion_backwards.py, line 6)."""
     if depth == 0:
         x_bar = y_bar
     else:

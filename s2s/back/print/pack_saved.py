@@ -5,7 +5,7 @@
     x_bar = f_bwd(x, q, r, s, t, y_bar)             x_bar = f_bwd(x, saved, y_bar)
 
 and f_bwd begins with `q, r, s, t = saved`.  Only so where every call hands all of it on to the
-calls of other functions that take it.
+calls of other functions that take it, at once or through branches that leave it unbound otherwise.
 
 Considered: tuples in the IR.  A transformation of such functions, and native code, would take them
 apart again, so that each member has a tape and a cotangent of its own.
@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...ir.graph import Function, Op, Value, walk
 from ...ir.types import Tuple
@@ -55,10 +56,18 @@ def find_packs(functions: Iterable[Function]) -> Packs:
         for _, _, source, start in ways.values():
             starts.setdefault(source, set()).add(start)
         uses = Counter(x for function in functions for x in _uses(function))
+        passed: set[Link] = set()
         for op in calls:
             if callee_of(op) in ways:
                 first, count, _, _ = ways[callee_of(op)]
-                uses.subtract(op.inputs[first:first + count])
+                for x in op.inputs[first:first + count]:
+                    uses[x] -= 1
+                    for link in _links(x):
+                        if uses[link.given]:
+                            break
+                        if link not in passed:
+                            passed.add(link)
+                            uses[link.taken] -= 1
         whole = {source for source, found in starts.items() if len(found) == 1}
         whole -= {callee_of(op) for op in calls if callee_of(op) in whole
                   and any(uses[y] for y in op.outputs[min(starts[callee_of(op)]):])}
@@ -74,15 +83,43 @@ def _handed(op: Op) -> tuple[int, int, Function, int] | None:
     argument, how many, the function, and the result.
     """
     for first, x in enumerate(op.inputs):
+        x, *through = _origin(x)
         source = None if x.op is None else callee_of(x.op)
         if source is None or x not in x.op.outputs:
             continue
         start = x.op.outputs.index(x)
         count = len(x.op.outputs) - start
         if (start and count > FEW and count == len(source.results) - start
-                and op.inputs[first:first + count] == x.op.outputs[start:]):
+                and [_origin(y) for y in op.inputs[first:first + count]]
+                == [(y, *through) for y in x.op.outputs[start:]]):
             return first, count, source, start
     return None
+
+
+class Link(NamedTuple):
+    """A branch that hands a value on from one arm, where the other has none."""
+
+    op: Op
+    arm: int
+    taken: Value
+    given: Value
+
+
+def _links(x: Value) -> Iterator[Link]:
+    """Yield the branches that hand `x` on, the last first."""
+    while x.op is not None and x.op.name == "if":
+        sides = [block.yields[x.op.outputs.index(x)] for block in x.op.blocks]
+        defined = [k for k, y in enumerate(sides) if y.op is None or y.op.name != "undefined"]
+        if len(defined) != 1:
+            return
+        yield Link(x.op, defined[0], sides[defined[0]], x)
+        x = sides[defined[0]]
+
+
+def _origin(x: Value) -> tuple:
+    """Return the value that branches hand on as `x`, and these branches."""
+    links = [*_links(x)]
+    return (links[-1].taken if links else x, *(link.op for link in links))
 
 
 def _uses(function: Function) -> Iterable[Value]:
@@ -105,8 +142,24 @@ def pack(function: Function, packs: Packs) -> None:
             op.outputs[packs.returned[callee]:] = [whole]
         if callee in packs.given:
             first, count = packs.given[callee]
-            op.inputs[first:first + count] = [saved[op.inputs[first]]]
+            members = op.inputs[first:first + count]
+            for link, *others in [*zip(*map(_links, members))][::-1]:
+                _hand_on(link, others, saved)
+            op.inputs[first:first + count] = [saved[members[0]]]
             op.attrs = {**op.attrs, "packed": (first, count)}
+
+
+def _hand_on(link: Link, others: Iterable[Link], saved: dict[Value, Value]) -> None:
+    """Let a branch hand on, in place, one value for those of these links."""
+    if link.given in saved:
+        return
+    whole = saved[link.taken]
+    saved[link.given] = Value(whole.type, "saved", link.op)
+    places = [link.op.outputs.index(each.given) for each in (link, *others)]
+    link.op.outputs[places[0]] = saved[link.given]
+    link.op.blocks[link.arm].yields[places[0]] = whole
+    for values in (link.op.outputs, *(block.yields for block in link.op.blocks)):
+        values[:] = [y for k, y in enumerate(values) if k not in places[1:]]
 
 
 def pack_returned(nodes: Iterable[ast.AST], start: int) -> None:

@@ -12,7 +12,8 @@ import ast
 from collections.abc import Callable, Iterable
 
 from ...analysis.definite_assignment import maybe_unbound, moves_of
-from ...ir.graph import Function, Value, walk
+from ...analysis.path_conditions import facts_by_block, is_bound
+from ...ir.graph import Function, Value
 from ...ir.types import Array, HashSet, HashTable, List, Scalar, Type, Unknown
 from ..loops.type_empty_lists import spelled
 
@@ -33,11 +34,17 @@ def must_be_bound(
     # what the forward sweep passes to the reverse sweep, on paths that do not read it
     if len(function.block.yields) > 1:
         read += [leaf for x in function.block.yields for leaf in leaves(x)]
-    for op in walk(function.block):
+    facts = facts_by_block(function)
+    for op, known in ((op, facts[block]) for block in facts for op in block.ops):
         if op.name in HANDED_ON or op.record.asks_extents:
-            read += [leaf for x in op.inputs for leaf in leaves(x)]
-        for target, value in moves_of(op):
-            read += [leaf for leaf in leaves(value) if variable(leaf) is not variable(target)]
+            read += [leaf for x in op.inputs for leaf in leaves(x)
+                     if leaf in found and not is_bound(leaf, known)]
+        for target, value, there in (
+                ((y, block.yields[k], facts[block]) for k, y in enumerate(op.outputs)
+                 for block in op.blocks) if op.name == "if"
+                else ((*move, known) for move in moves_of(op))):
+            read += [leaf for leaf in leaves(value) if variable(leaf) is not variable(target)
+                     and leaf in found and not is_bound(leaf, there)]
     return {variable(x) for x in read if x in found}
 
 

@@ -35,9 +35,12 @@ from ..parallel.outline_parallel import PARTS, Split, rename_marks
 from ..syntax.ast_names import nodes_in
 from ..syntax.literals import is_literal, modules_said
 from ..syntax.unparse import Unparser
+from .branch_fillers import drop_fillers
+from .chain_constants import chain_constants
 from .comments import with_comments
 from .errstate import is_wholly_derived, silence
 from .external_objects import Classes
+from .forward_tapes import forward_tapes
 from .inlining import Layout
 from .insert_copies import insert_copies
 from .out_of_ssa import BUILTINS, RESERVED, Names, Own, clashing
@@ -284,12 +287,16 @@ def _module(unparser: Unparser, entry: str, given: dict[str, object]) -> Module:
 def prepared(function: Function, annotate: bool = False, native: bool = False,
              entry: bool = True) -> Function:
     """A copy of `function` with copies for writes, before names are chosen."""
-    function = insert_copies(lower_strong_products(function), results=entry and not annotate,
+    function = lower_strong_products(function)
+    if not annotate and not native:
+        function = forward_tapes(function)
+    function = insert_copies(function, results=entry and not annotate,
                              augmented=not annotate)
     if not annotate:
         drop_shaped_like(function)
         if not native:
             read_tables(function)
+            drop_fillers(function)
     name_results(function)
     unpack_tuples(function)
     drop_dead(function)
@@ -324,6 +331,7 @@ def definition(
         body = restore_returns(body)
     if not annotate and not native:
         pack_tapes(body, {*reserved, *(names[p] for p in function.params)})
+        chain_constants(body)
     nodes = [node for statement in body for node in _in_order(statement)]
     uses = [node for node in nodes if isinstance(node, ast.Name)]
     if clashes := clashing(uses, *(names[p] for p in function.params)) - reserved:

@@ -153,8 +153,8 @@ def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable,
 def docs_of(function: Function) -> tuple[str, str]:
     """Return the docstrings of f_fwd and f_bwd."""
     where = f"{function.name}{function.source.place if function.source is not None else ''}"
-    return (f"{where}, and what its cotangents need.", "The cotangents of the arguments of "
-            f"{where}, for those of its results.")
+    return (f"{where}, and what its cotangents need.",
+            f"The cotangents of the arguments of {where}.")
 
 
 def _stub(function: Function, pair: Pair) -> Function:
