@@ -423,7 +423,11 @@ def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = F
     if blocks[0].yields[0].constant is False:
         test(*inits)  # kept for its side effects
         return tuple(inits)
-    return tuple(add_op(while_record, inits, _attrs(breaks, plan), types, blocks, names).outputs)
+    outs = add_op(while_record, inits, _attrs(breaks, plan), types, blocks, names).outputs
+    if breaks and blocks[0].yields[0].constant is True:  # a trip has been made, to its end
+        return tuple(out if end.constant is MISSING else value(end.constant)
+                     for out, end in zip(outs, blocks[1].yields[1:]))
+    return tuple(outs)
 
 
 # --------------------------------------------------------------------------- rebuilding and running
