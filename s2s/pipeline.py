@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from .analysis.divergence import lanes_are_threads
 from .back.arrays.assume_equal_lengths import has_assumptions
 from .back.arrays.contractions import expand_einsums
 from .back.arrays.specialise_lengths import specialise_lengths
@@ -22,6 +23,7 @@ from .call.flatten import Compiled, has_containers, spread, taking_apart
 from .check_flags import wants_public_numba
 from .errors import UnsupportedError
 from .front import build as front_build
+from .front.syntax.dependencies import note_dependency
 from .ir.graph import Function, Recalled, walk
 from .ir.reemit import clone
 from .ir.types import Type
@@ -157,6 +159,7 @@ def batch(function: Function, in_axes: Sequence[int | None], out_axes,
     """Transform f(*xs) -> *ys for one lane to f_vmap(*xs) -> *ys for many; `axis_name` and
     `axis_size` are in `axis`.
     """
+    note_dependency(lanes_are_threads, lanes_are_threads())
     return stage(vmap.vmap(function, in_axes, out_axes, types, each_writes, **axis), "vmap")
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MethodType
 
 from . import pipeline
+from .analysis.divergence import as_threads, lanes_are_threads
 from .call.argnums import FirstArgument, as_method, fixed_key, is_choice, is_flag
 from .call.fast_path import direct, repeated, written
 from .check_flags import is_requested
@@ -377,9 +378,11 @@ class Transformed:
                 function, consulted, kept = again
                 note_dependencies(consulted)
             else:
-                function = (self.of_known_ranks(types) if self.is_compiled()
-                            else self.function_for_types(types))
+                with as_threads(self.target == "cuda"):
+                    function = (self.of_known_ranks(types) if self.is_compiled()
+                                else self.function_for_types(types))
                 found.pop(needs_fixed_ranks, None)
+                found.pop(lanes_are_threads, None)
                 workers = workers_of(function)
                 kept = (before and workers is None and keep(self, function, found, before)) or None
             capture_key = captured_key(function)

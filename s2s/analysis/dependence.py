@@ -21,6 +21,7 @@ from ..ir.graph import Block, Op, Value, walk
 from ..ir.types import Array, Scalar
 from ..ops.arrays.index import additem
 from ..ops.core.elementwise import subtract
+from ..ops.core.identities import base_offset
 from ..ops.core.record import same_shape
 from .affine import lower_bound
 
@@ -52,6 +53,19 @@ def roles(loop: Op) -> list[str] | None:
     trip = Trip(body, least_index(loop))
     found = [trip.role(param, end) for param, end in zip(body.params[1:], body.yields)]
     return None if None in found else found
+
+
+def runs_back(forth: Op, back: Op) -> bool:
+    """Test whether the trips of `back` are those of `forth` in reverse."""
+    lo, hi, step = forth.inputs[:3]
+    if step.constant not in (1, -1) or back.inputs[2].constant != -step.constant:
+        return False
+
+    def is_before(a: Value, b: Value) -> bool:
+        (x, m), (y, n) = base_offset(a), base_offset(b)
+        return x is y and m == n - step.constant
+
+    return is_before(back.inputs[0], hi) and is_before(back.inputs[1], lo)
 
 
 class Trip:

@@ -10,6 +10,8 @@ length in each lane.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -58,6 +60,30 @@ from .propagate import conditions_of, control_flow_edges
 # thought of them; but the loop is what NumPy's own np.vectorize does.  To draw for all lanes at
 # once where a program draws once: the numbers of some distributions would differ from the loop's.
 
+# Note [A thread for each lane]
+# Where lanes are threads of a GPU, a loop that is emitted once for all lanes launches kernels in
+# each trip; one that each lane runs is in one kernel as a whole.  So a loop of numbers and elements
+# diverges there.  A loop of whole arrays does not: its ops are kernels of many threads, or calls of
+# a library.
+
+_threads: ContextVar[bool] = ContextVar("threads", default=False)
+
+
+def lanes_are_threads() -> bool:
+    """Whether code is generated in which lanes are threads.  Note [A thread for each lane]"""
+    return _threads.get()
+
+
+@contextmanager
+def as_threads(wanted: bool) -> Iterator[None]:
+    """A context in which lanes are threads, if so `wanted`."""
+    token = _threads.set(wanted)
+    try:
+        yield
+    finally:
+        _threads.reset(token)
+
+
 # allocations, as long as an operand
 MADE_FOR_A_LANE = (copy_record, zeros_like, ones_like_record, empty_like_record, full_like_record,
                    spread)
@@ -91,6 +117,9 @@ class Lanes:
         # extents of results that follow from lengths of operands: the op, the result, and the axis
         self.sources: dict[str, tuple[Op, int, int]] = {}
         self.families = _tape_families(function.block)
+        # allocations that each lane makes for itself, and by symbol the lengths of these
+        self.own: set[Op] = set()
+        self.allocated: dict[str, Value] = {}
         # of another length in each lane, on both sides of a meeting: kept in a list of all lanes'
         self.handed_on: set[Value] = set()
         while True:
@@ -133,6 +162,30 @@ class Lanes:
                     new -= self.note_lengths(op)
                 self.ragged_extents.update(new)
         self.separate_lanes(block)
+        if lanes_are_threads():
+            self.allocate_in_lanes(block)
+
+    def allocate_in_lanes(self, block: Block) -> None:
+        """Let each lane make the arrays that are alike in all lanes, where only loops over lanes
+        use them: none has to copy them.
+        """
+        users: dict[Value, list[Op]] = {}
+        for op in block.ops:
+            for x in op_free_values(op):
+                users.setdefault(x, []).append(op)
+        for op in block.ops:
+            if (op.record.allocates is not None and op.output in users
+                    and op.output not in block.yields and self.batched.isdisjoint(op.inputs)
+                    and all(map(self.is_by_lane, users[op.output]))):
+                self.own.add(op)
+                self.mark(op.output)
+                lengths = op.inputs[op.record.allocates:]
+                self.allocated.update((d.symbol, n) for d, n in zip(op.output.type.dims, lengths)
+                                      if isinstance(d, Extent) and not d.offset)
+
+    def is_by_lane(self, op: Op) -> bool:
+        """Test whether `op` is, or may be, run in a loop over lanes."""
+        return op in self.divergent or self.is_batched(op) and self.may_join(op)
 
     def note_lengths(self, op: Op) -> set[str]:
         """Note which axes of the results of `op` are as long in each lane, as its record says."""
@@ -285,7 +338,9 @@ class Lanes:
         for source, target in control_flow_edges(op):
             if source in self.batched:
                 self.mark(target)
-        if any(x in self.batched for x in conditions_of(op)):
+        if any(x in self.batched for x in conditions_of(op)) or (
+                op.name != "if" and lanes_are_threads() and self.is_batched(op)
+                and not self.meets(op) and all(map(is_number_code, op.blocks))):
             self.divergent.add(op)
         if op in self.divergent:
             for out in op.outputs:
@@ -327,7 +382,7 @@ class Lanes:
             made.update(op.outputs)
 
         def flush() -> None:
-            if any(op in self.divergent for op in pending):
+            if any(op in self.divergent or op in self.own for op in pending):
                 regions.append(Region(list(pending), divergent=True))
             elif pending:
                 regions.append(Region(list(pending)))
@@ -394,15 +449,35 @@ class Lanes:
 
     def may_join(self, op: Op) -> bool:
         """Test whether `op` is as cheap lane by lane: scalar code, or an allocation."""
-        if op.record in MADE_FOR_A_LANE:
+        if op.record in MADE_FOR_A_LANE or op in self.own:
             return True
+        if lanes_are_threads() and is_number_code(Block(ops=[op])) and not op.blocks:
+            return not op.record.on_tapes
         return not op.blocks and all(isinstance(v.type, Scalar) for v in op.outputs) and (
             op.record.elementwise or op.record.indices is not None or op.name == "item")
 
 
 
+def is_number_code(block: Block) -> bool:
+    """Test whether `block` computes numbers, and reads and writes elements of arrays."""
+    return all(op.blocks or op.record.asks_extents or op.name in ("constant", "undefined")
+               or op.record.on_tapes or all(isinstance(x.type, Scalar) for x in elements_of(op))
+               and (op.record.elementwise or op.record.indices is not None
+                    and set(op.attrs["pattern"]) <= {"i"})
+               for op in walk(block))
+
+
+def elements_of(op: Op) -> list[Value]:
+    """Return the operands and results of `op`, but for the arrays that it reads or writes one
+    element of.
+    """
+    if op.record.indices is None:
+        return [*op.inputs, *op.outputs]
+    return op.inputs[1:] if op.record.writes is not None else [*op.inputs[1:], *op.outputs]
+
+
 _results: WeakKeyDictionary[Function,
-                            dict[tuple[bool, ...], tuple[bool, ...]]] = WeakKeyDictionary()
+                            dict[tuple, tuple[bool, ...]]] = WeakKeyDictionary()
 
 
 def batched_results(callee, flags: tuple[bool, ...], types: tuple[Type, ...]) -> tuple[bool, ...]:
@@ -413,12 +488,12 @@ def batched_results(callee, flags: tuple[bool, ...], types: tuple[Type, ...]) ->
     # rules of a batched result are batched
     if is_ruled(callee):
         return (any(flags),) * len(function.results)
-    known = _results.setdefault(function, {})
-    if flags not in known:
-        known[flags] = (True,) * len(function.results)
+    known, key = _results.setdefault(function, {}), (flags, lanes_are_threads())
+    if key not in known:
+        known[key] = (True,) * len(function.results)
         lanes = Lanes(function, [p for p, flag in zip(function.params, flags) if flag])
-        known[flags] = tuple(y in lanes.batched for y in function.results)
-    return known[flags]
+        known[key] = tuple(y in lanes.batched for y in function.results)
+    return known[key]
 
 
 def draws_differ(function: Function, flags: tuple[bool, ...]) -> bool:

@@ -34,6 +34,7 @@ from .arrays.scatter_columns import adds_rows, scatter_columns
 from .arrays.share_exponentials import share_exponentials
 from .arrays.strip_mine_batch import strip_mine
 from .cuda.fuse_nests import fuse_nests
+from .cuda.hoist_in_lanes import hoist_in_lanes
 from .loops.axis_order import permute_axes
 from .loops.distribute_gathers import distribute_gathers
 from .loops.distribute_long import divide_long_loops
@@ -127,7 +128,8 @@ LOOPS = ordered(
            after=fuse_loops, then=drop_unused),
     Native(permute_axes, "it is known by now which loop traverses an array innermost",
            after=distribute_gathers),
-    Pass(hoist_buffers, "it is known by now what each trip allocates"),
+    Native(hoist_buffers, "it is known by now what each trip allocates"),
+    Kernel(hoist_in_lanes, "it is known by now what each lane allocates"),
     Native(stack_tapes, "a push becomes a write to an element, which the passes below read"),
     Native(replace_by_scalars, "a window of scalars would keep its loop from being fused",
            after=stack_tapes),

@@ -6,7 +6,10 @@ import threading
 
 import numpy as np
 import pytest
-from examples import EXAMPLES, POSITIVE, X, fused, newton
+from differences import STEP
+from examples import EXAMPLES, POSITIVE, X, fused, newton, slow
+from lanes import LANES
+from launch_counts import counts
 from numba import config, cuda
 from numba.cuda.simulator import kernelapi
 
@@ -72,6 +75,52 @@ def test_kernels_compute_what_numpy_does(name):
 def test_every_lane_makes_its_own_trips():
     a = np.array([1.0, 4.0, 2.0e6])
     agree(s2s.jit(s2s.vmap(newton, (0, None)), target="cuda", threads=2)(a, 1e-6), np.sqrt(a), 1e-6)
+
+
+def slope(f, args: list, k: int):
+    """The central differences of `f` in its argument `k`, a number or a vector."""
+    def change(step):
+        up, down = ([*args[:k], args[k] + s * step, *args[k + 1:]] for s in (1, -1))
+        return (f(*up) - f(*down)) / (2 * STEP)
+
+    return (change(STEP) if np.ndim(args[k]) == 0
+            else np.array([change(e) for e in STEP * np.eye(len(args[k]))]))
+
+
+@pytest.mark.parametrize("f, axes, args, wrt", LANES, ids=lambda x: getattr(x, "__name__", ""))
+def test_lanes_are_threads_of_one_kernel(f, axes, args, wrt):
+    over_lanes = s2s.vmap(f, axes)
+
+    def total(*xs):
+        return np.sum(over_lanes(*xs))
+
+    lanes = [[x if axis is None else x[lane] for x, axis in zip(args, axes)]
+             for lane in range(len(args[0]))]
+    values = np.array([f(*lane) for lane in lanes])
+    slopes = tuple(np.array([slope(f, lane, k) for lane in lanes]) for k in wrt)
+    together = s2s.jit(s2s.vmap(s2s.value_and_grad(f, wrt), axes), target="cuda", threads=2)
+    summed = s2s.jit(s2s.grad(total, wrt), target="cuda", threads=2)
+    found, bars = together(*args)
+    agree(found, values, 1e-12)
+    agree(bars, slopes, 2e-7)
+    agree(summed(*args), tuple(x if axes[k] == 0 else np.sum(x, axis=0)
+                                for k, x in zip(wrt, slopes)), 1e-6)
+    for compiled in (s2s.jit(over_lanes, target="cuda"), together, summed):
+        found = counts(compiled.lower(*args).loops)
+        assert found["launches"] == 1 and not found["one thread"], found
+
+
+def test_lanes_keep_their_tapes_from_one_kernel_to_the_next():
+    a = POSITIVE[:3] ** 4
+
+    def loss(a, rate):
+        return np.log(np.sum(s2s.vmap(slow, (0, None))(a, rate) ** 2))
+
+    gradient = s2s.jit(s2s.grad(loss, (0, 1)), target="cuda", threads=2)
+    text = gradient.lower(a, 0.97).loops
+    assert counts(text)["launches"] <= 4 and "for lane in range" not in text.split("\ndef ")[-1]
+    agree(gradient(a, 0.97), s2s.grad(loss, (0, 1))(a, 0.97), 1e-11)
+    agree(gradient(a, 0.97), (slope(loss, [a, 0.97], 0), slope(loss, [a, 0.97], 1)), 1e-6)
 
 
 def test_more_trips_than_threads_and_fewer():

@@ -41,6 +41,12 @@ given = Record("given", evaluate=None, infer=_infer_given,
 lane_row = Record("lane row", evaluate=None,
                   infer=lambda a, i: Array(a.type.dtype, a.type.dims[1:]),
                   syntax=lambda a, i: ast.Subscript(a, i, ast.Load()))
+# an array of all lanes, of which a lane writes elements of its own; or one that a thread has
+for_lane = Record("for lane", evaluate=None, infer=lambda a: a.type, syntax=lambda a: a)
+local_array = Record("local array", evaluate=None, pure=False, infer=lambda *, type: type,
+                     syntax=lambda *, type: dotted_call(
+                         "cuda.local.array", only([ast.Constant(d) for d in type.dims]),
+                         ast.Name("boolean" if type.dtype == "bool" else type.dtype, ast.Load())))
 atomic_add = Record("atomic add", evaluate=None, infer=lambda a, v, *index: NONE, pure=False,
                     syntax=lambda a, v, *index: dotted_call("cuda.atomic.add", a, only(index), v))
 atomic_max = Record("atomic max", evaluate=None, infer=lambda a, v: NONE, pure=False,

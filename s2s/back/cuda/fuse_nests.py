@@ -21,6 +21,7 @@ from ..loops.fuse import Fusion, Lengths, drop_unchanged
 from ..print.insert_copies import insert_copies
 from .align_nests import align_nests
 from .interchange import interchange_loops
+from .lane_tapes import sink_tapes
 from .nests import Roles
 
 
@@ -62,7 +63,7 @@ class KernelFusion(Fusion):
 
 def fuse_nests(function: Function) -> Function:
     """Fuse the independent nests of `function`, a loop form."""
-    function = insert_copies(function, results=True, augmented=False)
+    function = sink_tapes(insert_copies(function, results=True, augmented=False))
     drop_unchanged(function.block)
     KernelFusion(function).block(function.block, Lengths())
     while interchange_loops(function) or align_nests(KernelFusion(function)):

@@ -17,12 +17,13 @@ import inspect
 import operator
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...analysis.alias import Memory
 from ...errors import UnsupportedError
-from ...ir.builder import Builder, add_op, at, emit
+from ...ir.builder import Builder, add_op, at, current, emit
 from ...ir.graph import (
     MISSING,
     Block,
@@ -33,7 +34,7 @@ from ...ir.graph import (
     walk,
 )
 from ...ir.reemit import emit_op
-from ...ir.types import INT, NONE, Array, Scalar, Type
+from ...ir.types import INT, NONE, Array, Scalar, Tape, Type
 from ...ops.arrays.reshape import only
 from ...ops.core.control import (
     for_loop,
@@ -50,8 +51,17 @@ from ..print.printer import Module, definition
 from ..syntax.ast_builders import call, dotted_call
 from ..syntax.unparse import Unparser
 from .block_reductions import MEET, identity, name_of, reduction_by, text_of
-from .kernel import CUDA_NAMES, THREADS, Kernel, parallel_kernel, trip_count
-from .nests import Nest, Roles, nest_of
+from .kernel import (
+    CUDA_NAMES,
+    THREADS,
+    Kernel,
+    counts_key,
+    parallel_kernel,
+    tape_key,
+    trip_count,
+)
+from .lane_tapes import mark_lane_tapes
+from .nests import LANE_TAPES, Nest, Roles, nest_of
 from .serial_regions import collect_regions
 from .thread_body import is_lane_code
 
@@ -84,7 +94,8 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
             raise UnsupportedError(
                 f"{op.record.helper.asks_for}, which Python does, in CUDA code", op.line,
                 'compile for target="cpu", or call it outside of what is compiled')
-    host = Host(collect_regions(insert_copies(function, results=True, augmented=False)))
+    function = insert_copies(function, results=True, augmented=False)
+    host = Host(collect_regions(mark_lane_tapes(function)))
     main = host.function()
     helpers = {op.record.helper: None for op in walk(main.block) if op.record.helper is not None}
     launched = {op.attrs["kernel"] for op in walk(main.block) if op.record is launch}
@@ -290,6 +301,15 @@ class Host:
         self.env: dict[Value, Value] = {}
         self.roles, self.memory = Roles(loops), Memory(loops)
         self.views: set[Op] = set()  # that need not be contiguous
+        # how many ops, and ends of blocks, use each value
+        self.users = Counter(loops.block.yields)
+        for op in walk(loops.block):
+            for values in (op.inputs, *(block.yields for block in op.blocks)):
+                self.users.update(set(values))
+        # by tape that lanes fill: the array of their tapes, and how much each has
+        self.lane_tapes: dict[Value, tuple[Value | None, Value | None]] = {
+            x: (None, None) for op in walk(loops.block) if LANE_TAPES in op.attrs
+            for x in op.inputs if isinstance(x.type, Tape)}
 
     def function(self) -> Function:
         source = self.loops
@@ -317,6 +337,8 @@ class Host:
                 out = emit(device_copy, *inputs)
             case "contiguous":
                 out = inputs[0]
+            case "tape_new" if op.output in self.lane_tapes:
+                return
             case "tuple" | "item":
                 return emit_op(op, self.env)
             case "getitem" if isinstance(op.output.type, Scalar):
@@ -402,57 +424,87 @@ class Host:
         reads = [self.env.get(x, x) for x in kernel.reads]
         kind = "teams" if inner else "single" if trips.constant == 1 else "threads"
 
-        def run(capacity: Value | None, arrays: dict) -> tuple[list[Value], Value | None]:
-            given = {key: v for key, v in arrays.items() if key in kernel.writes}
+        parts = {k: self.allocate([blocks], Value(Array(dtype, (1,)),
+                                                  f"{op.outputs[k].name}_parts"))
+                 for k, (_, dtype) in kernel.parts.items()}
+        ends = {}  # by key: what lanes leave of their tapes, or have left of them
+        for k, role in kernel.lane_tapes.items():
+            before = self.lane_tapes.get(op.inputs[3 + k], (None, None))
+            ends[tape_key(k)], ends[counts_key(k)] = before
+            if role == "push":
+                ends[counts_key(k)] = self.allocate([trips], kernel.writes[counts_key(k)])
+
+        def run(capacity: Value | None, arrays: dict) -> dict:
+            """Launch; return the arrays that it is given."""
+            given = {key: v for key, v in (arrays | ends).items() if key in kernel.writes}
             for k in kernel.private:
                 given[k] = self.allocate(
                     [emit(teams_in, grid), *(length(arrays[k], axis=axis)
                                              for axis in range(arrays[k].type.rank))],
                     kernel.writes[k], zero=True)
             extra = [] if capacity is None else [capacity]
-            needed = None
             for key, v in kernel.writes.items():
                 if key == "needed":
-                    needed = given[key] = self.allocate([value(1)], v, zero=True)
+                    given[key] = self.allocate([value(1)], v, zero=True)
                 elif key in kernel.rooms:
-                    given[key] = self.allocate([trips, *map(self.length, kernel.rooms[key])], v)
-                elif isinstance(key, str):
+                    given[key] = self.allocate([trips if n is None else self.length(n)
+                                                for n in kernel.rooms[key]], v)
+                elif isinstance(key, str) and given.get(key) is None:
                     given[key] = self.allocate([capacity, trips], v)
-            parts = [self.allocate([blocks], Value(Array(dtype, (1,)),
-                                                   f"{op.outputs[k].name}_parts"))
-                     for k, (_, dtype) in kernel.parts.items()]
             emit(launch, grid, trips, *reads, *extra, *(given[key] for key in kernel.writes),
-                 *parts, kernel=kernel.name, kind=kind)
+                 *parts.values(), kernel=kernel.name, kind=kind)
             for k in kernel.private:
                 emit(add_parts, arrays[k], given[k])
-            return parts, needed
+            return given
 
-        if kernel.tapes:
-            read = [k for k in inits if k in kernel.writes and is_read(op, k)]
+        if kernel.grows:
+            zeros = {k: made for k in inits if k in kernel.writes
+                     and (made := self.taken_back(op.inputs[3 + k], op)) is not None}
+            read = [k for k in inits if k in kernel.writes and not is_empty(op.inputs[3 + k])]
+            filled = [tape_key(k) for k, role in kernel.lane_tapes.items() if role == "push"]
+            starts = [self.allocate([value(0), trips], kernel.writes[key]) for key in filled]
 
             def attempt(longest: Value, capacity: Value, *_: Value) -> list[Value]:
-                copies = {k: emit(device_copy, inits[k]) for k in read}
-                _, needed = run(longest, inits | copies)
-                saved = emit(element, needed, value(0), type=INT)
+                copies = {k: emit(device_array, *zeros[k].inputs, **zeros[k].attrs)
+                          if k in zeros else emit(device_copy, inits[k]) for k in read}
+                given = run(longest, inits | copies)
+                saved = emit(element, given["needed"], value(0), type=INT)
                 saved.name = "saved"
-                return [saved, longest, *copies.values()]
+                return [saved, longest, *copies.values(), *(given[key] for key in filled)]
 
-            _, _, *arrays = while_loop([value(CAPACITY), value(0), *(inits[k] for k in read)],
-                                       lambda longest, capacity, *_: longest > capacity, attempt,
-                                       names=["longest", "capacity",
-                                              *(op.outputs[k].name for k in read)])
+            _, _, *arrays = while_loop(
+                [value(CAPACITY), value(0),
+                 *(self.allocate([value(0)] * inits[k].type.rank, inits[k]) if k in zeros
+                   else inits[k] for k in read), *starts],
+                lambda longest, capacity, *_: longest > capacity, attempt,
+                names=["longest", "capacity", *(op.outputs[k].name for k in read),
+                       *(start.name for start in starts)])
             inits.update(zip(read, arrays))
+            ends.update(zip(filled, arrays[len(read):]))
         else:
-            parts, _ = run(None, inits)
-            for part, (k, (step, dtype)) in zip(parts, kernel.parts.items()):
-                total = emit(combine_parts, part, type=op.outputs[k].type,
-                             name=reduction_by(step)[0])
-                if not is_constant(inits[k], identity(step, dtype)):
-                    total = step(inits[k], total)
-                total.name = total.name or op.outputs[k].name
-                inits[k] = total
+            run(None, inits)
+        for k, (step, dtype) in kernel.parts.items():
+            total = emit(combine_parts, parts[k], type=op.outputs[k].type,
+                         name=reduction_by(step)[0])
+            if not is_constant(inits[k], identity(step, dtype)):
+                total = step(inits[k], total)
+            total.name = total.name or op.outputs[k].name
+            inits[k] = total
         for k, out in enumerate(op.outputs):
             self.env[out] = inits[k]
+        for k in kernel.lane_tapes:
+            self.lane_tapes[op.outputs[k]] = ends[tape_key(k)], ends[counts_key(k)]
+
+    def taken_back(self, x: Value, op: Op) -> Op | None:
+        """The allocation of `x`, an array of zeros that only `op` uses, without which the host does
+        from now on; None for any other array.
+        """
+        made, ops = self.env.get(x, x).op, current().block.ops
+        is_zero = x.op is not None and x.op.name == "buffer" and x.op.attrs["zero"]
+        if not is_zero or self.users[x] != 1 or made not in ops:
+            return None
+        ops.remove(made)
+        return made
 
     @staticmethod
     def product(counts: Sequence[Value]) -> Value:
@@ -468,8 +520,10 @@ class Host:
             found = RECORDS["max_"](found, n)
         return found
 
-    def length(self, n: Value | tuple[Value, int]) -> Value:
+    def length(self, n: Value | int | tuple[Value, int]) -> Value:
         """A length that is available on the host, of an array or as a number."""
+        if isinstance(n, int):
+            return value(n)
         if isinstance(n, tuple):
             return length(self.env.get(n[0], n[0]), axis=n[1])
         return self.env.get(n, n)
@@ -484,7 +538,6 @@ def is_constant(x: Value, c) -> bool:
     return x.constant is not MISSING and x.constant == c
 
 
-def is_read(op: Op, k: int) -> bool:
-    """Whether the trips may read the initial array of carry `k`."""
-    param = op.blocks[0].params[1 + k]
-    return any(param in inner.inputs and inner.name != "setitem" for inner in walk(op.blocks[0]))
+def is_empty(x: Value) -> bool:
+    """Whether `x` is an array that holds nothing yet."""
+    return x.op is not None and x.op.name == "buffer" and not x.op.attrs["zero"]

@@ -26,6 +26,7 @@ from ..lower.fusion_groups import is_little
 from ..parallel.outline_parallel import extreme_of
 from .block_reductions import STEPS
 
+LANE_TAPES = "has_lane_tapes"  # the mark of a loop of lanes with tapes (lane_tapes.py)
 SHORT = 8  # trips of a loop that one thread makes alone
 
 
@@ -35,6 +36,8 @@ class Roles:
         own     trips touch elements of their own
         gather  trips only add to elements, of others too: atomically
         Record  a number by which trips combine numbers: `add`, `maximum` and so on
+        push    a tape that each trip fills, for its counterpart in a later loop (lane_tapes.py)
+        pop     a tape that each trip empties
     """
 
     def __init__(self, function: Function):
@@ -48,6 +51,10 @@ class Roles:
             self.found[loop] = self._roles(loop)
         return self.found[loop]
 
+    def forget(self, loop: Op) -> None:
+        """Forget the roles of `loop`, whose mark has changed."""
+        self.found.pop(loop, None)
+
     def _roles(self, loop: Op) -> list[str | Record] | None:
         if loop.name != "for" or loop.attrs["breaks"] or loop.inputs[2].constant not in (1, -1):
             return None
@@ -58,7 +65,10 @@ class Roles:
         if is_single(loop):
             return ["own"] * len(loop.outputs)
         trip = Trip(body, least_index(loop, self.counters))
-        found = [_role(trip, param, end) for param, end in zip(body.params[1:], body.yields)]
+        has_tapes = LANE_TAPES in loop.attrs
+        found = [tape_role(body, k) if has_tapes and isinstance(param.type, Tape)
+                 else _role(trip, param, end)
+                 for k, (param, end) in enumerate(zip(body.params[1:], body.yields))]
         return None if None in found else found
 
 
@@ -78,6 +88,40 @@ def _role(trip: Trip, param: Value, end: Value) -> str | Record | None:
             return add
     step = extreme_of(trip, param, end)
     return step if step in STEPS else None
+
+
+def tape_role(body: Block, k: int) -> str | None:
+    """What the trips of a loop do with the tape that is their carry `k`: "push", "pop", or "both";
+    None if they do anything else.
+    """
+    family = {body.params[1 + k]}
+    kinds = [kind for op in body.ops for kind in tape_moves(op, family)]
+    if not kinds or None in kinds or body.yields[k] not in family or any(
+            y in family for j, y in enumerate(body.yields) if j != k):
+        return None
+    found = set(kinds)
+    return found.pop() if len(found) == 1 else "both" if kinds[0] != "pop" else None
+
+
+def tape_moves(op: Op, family: set[Value]) -> list[str | None]:
+    """In order, what `op` does with tapes of `family`, to which it adds their later versions; None
+    for what is neither a push nor a pop.
+    """
+    if not op.blocks:
+        if family.isdisjoint(op.inputs) or op.name == "tape_len":
+            return []
+        family.update(y for y in op.outputs if isinstance(y.type, Tape))
+        kind = op.name.removeprefix("tape_")
+        return [kind if kind in ("push", "pop") and op.inputs[0] in family else None]
+    carried = [k for k in range(-len(op.outputs), 0)
+               if op.name != "if" and op.inputs[k] in family]
+    for k in carried:
+        family.update((op.outputs[k], *(block.params[k] for block in op.blocks)))
+    found = [kind for block in op.blocks for inner in block.ops
+             for kind in tape_moves(inner, family)]
+    for block in op.blocks if op.name == "if" else ():
+        family.update(y for y, end in zip(op.outputs, block.yields) if end in family)
+    return found
 
 
 @dataclass

@@ -40,6 +40,7 @@ from .device_ops import (
     atomic_add,
     atomic_max,
     combined,
+    for_lane,
     lane_row,
     meeting,
     of_team,
@@ -98,6 +99,8 @@ class Body:
         # by result of tape_new: the array of all lanes' tapes
         self.columns: dict[Value, Value] = {}
         self.tapes: dict[Value, tuple[Value, Value]] = {}  # that array now, and this lane's count
+        self.depth = 0  # how many ops with blocks are around
+        self.is_filling = False  # inside of an op after which the count is compared
         # by tape: the result of tape_new that it is a version of
         self.made: dict[Value, Value] = {}
         self.latest: dict[Value, Value] = {}  # the inverse: the last version of the array
@@ -108,6 +111,10 @@ class Body:
         self.skipped: set[Op] = set()  # what those have read and added
         # by local array of a lane: the array of all lanes' such arrays
         self.rooms: dict[Value, Value] = {}
+        # the same for arrays whose last axis is that of the lanes
+        self.columns_of: dict[Value, Value] = {}
+        # by version of such an array, or of a row of it: the array now, and the index of the row
+        self.placed: dict[Value, tuple[Value, tuple[Value, ...]]] = {}
 
     def block(self, block: Block, args: Sequence[Value] = ()) -> list[Value]:
         self.env.update(zip(block.params, args))
@@ -145,53 +152,98 @@ class Body:
                      *(self.env.get(i, i) for i in op.inputs[2:]))
                 self.env[op.output] = target
             case "tape_new":
-                self.version(op.output, op.output, (self.columns[op.output], value(0)))
+                array = self.columns[op.output]
+                if self.depth:  # a loop inside begins a new one in each trip
+                    array = emit(for_lane, array)
+                    array.name = op.output.name
+                self.version(op.output, op.output, (array, value(0)))
             case "tape_push":
                 pushed = self.push(*self.tapes[op.inputs[0]], self.env[op.inputs[1]])
                 self.version(op.output, self.made[op.inputs[0]], pushed)
+                if not self.is_filling:
+                    self.say_needed(op.output)
             case "tape_pop":
                 array, count = self.tapes[op.inputs[0]]
                 count = count - 1
                 self.version(op.outputs[0], self.made[op.inputs[0]], (array, count))
-                index = RECORDS["min_"](count, self.capacity - 1)
+                index = count  # what an earlier kernel has saved is all there
+                if self.made[op.inputs[0]] in self.columns:
+                    index = RECORDS["min_"](count, self.capacity - 1)
                 self.env[op.outputs[1]] = RECORDS["getitem"](array, index, self.lane,
                                                              pattern=("i", "i"))
                 self.env[op.outputs[1]].name = op.outputs[1].name
             case "tape_len":
                 self.env[op.output] = self.tapes[op.inputs[0]][1]
-            case _ if not self.rooms.keys().isdisjoint(op.outputs):
-                self.env[op.output] = self.lane_array(op)
+            case _ if len(op.outputs) == 1 and op.output in self.columns_of:
+                self.placed[op.output] = self.filled(op), ()
+            case _ if len(op.outputs) == 1 and op.output in self.rooms:
+                self.env[op.output] = self.filled(op)
+            case "length" if op.inputs[0] in self.placed:
+                array, row = self.placed[op.inputs[0]]
+                self.env[op.output] = length(array, axis=op.attrs["axis"] + len(row))
+            case _ if op.inputs and op.inputs[0] in self.placed and op.record.indices is not None:
+                self.in_column(op)
             case "additem" if op.inputs[0] in self.gathered:
                 target = self.env[op.inputs[0]]
                 emit(atomic_add, target, *(self.env[x] for x in op.inputs[1:]))
                 self.env[op.output] = target
                 self.gathered.add(op.output)
             case "for" | "while" | "if":
+                only_fills = not self.is_filling and _growths(op) == {1}
+                self.is_filling |= only_fills
                 self.control(op)
-                for out in op.outputs:
-                    if isinstance(out.type, Tape) and _pushes(op):
-                        emit(atomic_max, self.needed, self.tapes[out][1])
+                self.is_filling &= not only_fills
+                for out in op.outputs if only_fills else ():
+                    if isinstance(out.type, Tape):
+                        self.say_needed(out)
             case _:
                 emit_op(op, self.env, respell)
 
-    def lane_array(self, op: Op) -> Value:
+    def in_column(self, op: Op) -> None:
+        """Read or write an element, or take a row, of an array that has the lanes last."""
+        array, row = self.placed[op.inputs[0]]
+        own = [self.env.get(x, x) for x in op.inputs[1:op.record.indices]]
+        index = *row, *(self.env.get(x, x) for x in op.inputs[op.record.indices:])
+        if isinstance(op.output.type, Array) and op.record.writes is None:
+            self.placed[op.output] = array, index
+            return
+        result = op.record(array, *own, *index, self.lane, pattern=("i",) * (len(index) + 1))
+        result.name = op.output.name
+        if op.record.writes is None:
+            self.env[op.output] = result
+        else:
+            self.placed[op.output] = result, row
+
+    def filled(self, op: Op) -> Value:
         """The array that `op` allocates, in memory that the kernel is given for each lane."""
-        row = emit(lane_row, self.rooms[op.output], self.lane)
-        row.name = op.output.name
+        lane = (self.lane,) if op.output in self.columns_of else ()
+        array = self.columns_of[op.output] if lane else self.rooms[op.output]
+        is_row = not lane and len(array.type.dims) > len(op.output.type.dims)
+        array = emit(lane_row, array, self.lane) if is_row else emit(for_lane, array)
+        array.name = op.output.name
         if op.name == "buffer" and not op.attrs["zero"]:
-            return row
-        source = self.env[op.inputs[0]] if op.name == "copy" else None
+            return array
+        rank = len(op.output.type.dims)
+        source = op.inputs[0] if op.name == "copy" else None
+        pattern = ("i",) * (rank + len(lane))
 
-        def filled(row: Value, index: tuple[Value, ...]) -> Value:
-            if len(index) < len(row.type.dims):
-                return for_loop(0, length(row, axis=len(index)), 1, [row],
-                                lambda i, inner: [filled(inner, (*index, i))], names=[row.name])[0]
-            pattern = ("i",) * len(index)
-            x = value(0.0) if source is None else RECORDS["getitem"](source, *index,
-                                                                     pattern=pattern)
-            return RECORDS["setitem"](row, x, *index, pattern=pattern)
+        def fill(array: Value, index: tuple[Value, ...]) -> Value:
+            if len(index) < rank:
+                return for_loop(0, length(array, axis=len(index)), 1, [array],
+                                lambda i, inner: [fill(inner, (*index, i))], names=[array.name])[0]
+            x = value(0.0) if source is None else self.element(source, index)
+            return RECORDS["setitem"](array, x, *index, *lane, pattern=pattern)
 
-        return filled(row, ())
+        return fill(array, ())
+
+    def element(self, array: Value, index: tuple[Value, ...]) -> Value:
+        """Read an element of an array of the lane."""
+        if array in self.placed:
+            array, row = self.placed[array]
+            index = *row, *index, self.lane
+        else:
+            array = self.env.get(array, array)
+        return RECORDS["getitem"](array, *index, pattern=("i",) * len(index))
 
     # what a team shares
 
@@ -249,8 +301,23 @@ class Body:
             lambda: [array], [array.name])
         return array, count + 1
 
+    def say_needed(self, tape: Value) -> None:
+        """Tell the host what room this lane needs on `tape`, if there is too little."""
+        count = self.tapes[tape][1]
+
+        def say() -> list[Value]:
+            emit(atomic_max, self.needed, count)
+            return []
+
+        if_(count > self.capacity, say, list, [])
+
     def control(self, op: Op) -> None:
         """Emit an op with blocks; a tape that it carries is carried as two values."""
+        self.depth += 1
+        self.control_in(op)
+        self.depth -= 1
+
+    def control_in(self, op: Op) -> None:
         if self.team is not None and not self.team.is_apart:
             self.team.enter(op)
         if op.name == "if":
@@ -296,25 +363,30 @@ class Body:
                                           if isinstance(v.type, Tape) else [v.name])]
 
     def spread(self, news: Sequence[Value], olds: Sequence[Value]) -> list[Value]:
-        """Tapes as their two values."""
+        """Tapes as their two values, and arrays that have the lanes last as these."""
         found: list[Value] = []
         for new, old in zip(news, olds):
-            found += self.tapes[old] if isinstance(old.type, Tape) else [new]
+            found += (self.tapes[old] if isinstance(old.type, Tape)
+                      else [self.placed[old][0]] if old in self.placed else [new])
         return found
 
     def gather(self, olds: Sequence[Value], news: Sequence[Value],
                sources: Sequence[Value]) -> None:
-        """Two values as a tape, a version of the same one as its source."""
+        """The inverse: what was a version of a source is a later one."""
         rest = list(news)
         for old, source in zip(olds, sources):
             if isinstance(old.type, Tape):
                 self.version(old, self.made[source], (rest.pop(0), rest.pop(0)))
+            elif source in self.placed:
+                self.placed[old] = rest.pop(0), ()
             else:
                 self.env[old] = rest.pop(0)
 
 
-def _pushes(op: Op) -> bool:
-    return any(inner.name == "tape_push" for block in op.blocks for inner in walk(block))
+def _growths(op: Op) -> set[int]:
+    """By how much the ops inside `op` make tapes longer: 1 and -1."""
+    return {inner.record.growth for block in op.blocks for inner in walk(block)
+            if inner.record.on_tapes and inner.record.growth}
 
 
 def arrays_made(body: Block) -> list[Op]:
@@ -323,16 +395,51 @@ def arrays_made(body: Block) -> list[Op]:
             and isinstance(op.output.type, Array)]
 
 
-def lengths_outside(op: Op, body: Block) -> list[Value | tuple[Value, int]] | None:
+def placeable(body: Block, made: list[Op]) -> set[Op]:
+    """The allocations among `made` whose arrays never change places with others."""
+    group: dict[Value, Value] = {}
+
+    def find(x: Value) -> Value:
+        while x in group:
+            x = group[x]
+        return x
+
+    def join(xs: Sequence[Value]) -> None:
+        first = find(xs[0])
+        for x in xs[1:]:
+            if find(x) is not first:
+                group[find(x)] = first
+
+    versions: set[Value] = set()  # results of writes, branches and loops, and what these carry
+    for op in walk(body):
+        count = len(op.outputs)
+        for k, y in enumerate(op.outputs):
+            if not isinstance(y.type, Array):
+                continue
+            if op.blocks:
+                carried = [] if op.name == "if" else [b.params[k - count] for b in op.blocks]
+                ends = [b.yields[k - count] for b in op.blocks if len(b.yields) >= count]
+                join([y, *carried, *ends, *([] if op.name == "if" else [op.inputs[k - count]])])
+                versions.update((y, *carried))
+            elif op.record.writes is not None:
+                join([y, op.inputs[op.record.writes]])
+                versions.add(y)
+    own = {op.output for op in made}
+    mixed = {find(x) for x in [*group, *group.values()] if x not in versions and x not in own}
+    mixed.update(find(y) for y in body.yields)
+    return {op for op in made if find(op.output) not in mixed}
+
+
+def lengths_outside(op: Op, body: Block) -> list[Value | int | tuple[Value, int]] | None:
     """The lengths of a lane's array in terms of the host's values: numbers, or axes of arrays."""
     outside = free_values(body)
     if op.name == "buffer":
-        return list(op.inputs) if all(x in outside or x.constant is not MISSING
-                                      for x in op.inputs) else None
-    found: list[Value | tuple[Value, int]] = []
+        known = [x if x.constant is MISSING else x.constant for x in op.inputs]
+        return known if all(isinstance(x, int) or x in outside for x in known) else None
+    found: list[Value | int | tuple[Value, int]] = []
     for d in op.output.type.dims:
         if isinstance(d, int):
-            found.append(value(d))
+            found.append(d)
             continue
         axes = [(x, x.type.dims.index(d)) for x in outside if isinstance(x.type, Array)
                 and d in x.type.dims]

@@ -34,7 +34,7 @@ to allocate.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...analysis.alias_in_trip import parts
 from ...ir.builder import Builder
@@ -53,17 +53,18 @@ FEW = 32  # numbers that are copied faster than they are allocated
 
 def hoist_buffers(function: Function) -> Function:
     """Hoist buffers of `function`, a loop form, out of the loops that reuse them; it is changed."""
-    _block(function.block)
+    hoist_in_block(function.block)
     return function
 
 
-def _block(block: Block) -> None:
+def hoist_in_block(block: Block, is_left: Callable[[Op], bool] = lambda loop: False) -> None:
+    """Hoist buffers out of the loops in `block`, but for those that `is_left` tells."""
     position = 0
     while position < len(block.ops):
         op = block.ops[position]
         for inner in op.blocks:
-            _block(inner)
-        if op.name in LOOPS:
+            hoist_in_block(inner, is_left)
+        if op.name in LOOPS and not is_left(op):
             moved = [*(_copy_carried(op, block) if op.name == "for" else ()), *_hoist(op)]
             block.ops[position:position] = moved
             position += len(moved)

@@ -13,7 +13,7 @@ from ...ir.builder import Builder, add_op, at, emit
 from ...ir.graph import Block, Op, Value, walk
 from ...ir.types import Array, List, Scalar
 from ...ops.core.record import Record, value
-from ...ops.core.shape import length
+from ...ops.core.shape import length, shaped_like
 from ...ops.program.list_ops import list_get, list_set
 from ..arrays.python_errors import check_counts, check_operands, check_result, implied_by_trips
 from ..loopir.elements import Elements, in_memory
@@ -35,6 +35,9 @@ def lower_block(scope: Scope, block: Block) -> list[Value]:
     """Emit the ops of `block` into the current builder; return the new values of its yields."""
     sums = index_sums(block)
     picked = column_gathers(block) | sums | set(filter(scope.left, block.ops))
+    if scope.asked is None:  # for kernels: native code has checked the lengths of arguments
+        picked.update(op for op in block.ops if op.record is shaped_like and op.inputs[0].op is None
+                      and isinstance(op.output.type, Array))
     scope.equal = scope.equal.within(block.ops)
     groups = partition(block, lambda op: None if op in picked else index_space(op, scope.equal),
                        ends_nest, clashes)
@@ -88,6 +91,9 @@ def emit_one(scope: Scope, op: Op) -> None:
             scope.env[op.output] = product(scope.lengths(op.inputs[0]))
         case "if" | "for" | "while":
             emit_control(scope, op)
+        case "shaped_like" if scope.env[op.inputs[0]].value is not None:
+            found = scope.elements(op.inputs[0])
+            scope.set(op.output, in_memory(found.value, found.lengths, op.output.type))
         case "contiguous":
             scope.define(op.output, emit(contiguous, scope.whole(op.inputs[0])))
         case _ if op.record.writes_elements and write_region(scope, op):

@@ -17,7 +17,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ...analysis.divergence import Lanes, batched_results, has_results_of_unknown_length
+from ...analysis.divergence import (
+    Lanes,
+    batched_results,
+    has_results_of_unknown_length,
+    lanes_are_threads,
+)
 from ...analysis.side_effects import maybe_unbound, without_shape
 from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import Builder, at, current, emit, in_scope
@@ -102,7 +107,8 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
     ValueError.  With `workers`, each of so many takes some of the lanes, and all have the results
     (ops/program/workers.py).
     """
-    if any(op.name == "call" and has_results_of_unknown_length(op) for op in walk(function.block)):
+    if any(op.name == "call" and (lanes_are_threads() or has_results_of_unknown_length(op))
+           for op in walk(function.block)):
         # its results may be ragged: analysis/divergence.py, Note [Ragged values]
         function = inline_all(function)
     if axis_name is not None:
@@ -548,6 +554,8 @@ class Batched:
         if extent.offset:
             whole = self.known_extent(replace(extent, offset=0))
             return None if whole is None else max_(whole + extent.offset, 0)
+        if self.env.get(self.lanes.allocated.get(extent.symbol)) is not None:
+            return self.env[self.lanes.allocated[extent.symbol]]
         if extent.symbol in self.lanes.sources:
             op, k, axis = self.lanes.sources[extent.symbol]
             return op.record.lengths(self.length, *op.inputs, **op.attrs)[k][axis]
@@ -570,7 +578,8 @@ class BatchedCallee:
         out_axes = [0 if flag else None
                     for flag in batched_results(self.callee, self.flags, self.types)]
         kept, key = _batched.setdefault(lane, {}), (self.flags, tuple(out_axes),
-                                                    tuple(v.type for v in values))
+                                                    tuple(v.type for v in values),
+                                                    lanes_are_threads())
         if key not in kept:
             kept[key] = finished_callee(vmap(lane, [0 if flag else None for flag in self.flags],
                                              out_axes, [v.type for v in values]))
@@ -649,7 +658,8 @@ class BatchedRules(BatchedCallee):
                    values: Sequence[Value]) -> Function:
         """Batch `function`, with a lane axis on the arguments in `flags` and on all results."""
         kept, key = _batched.setdefault(function, {}), (tuple(flags), self.axis_name,
-                                                        tuple(v.type for v in values))
+                                                        tuple(v.type for v in values),
+                                                        lanes_are_threads())
         if key not in kept:
             kept[key] = vmap(function, [0 if flag else None for flag in flags],
                              [0] * len(function.results), [v.type for v in values],

@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...analysis.dependence import Trip, least_index
+from ...analysis.dependence import Trip, least_index, runs_back
 from ...ir.graph import Block, Function, Op, Value, blocks_of, op_free_values, walk
 from ...ir.reemit import clone
 from ...ir.substitute import substitute
@@ -127,23 +127,10 @@ def _reversed(block: Block) -> Iterator[tuple[Op, list[Op]]]:
         if (op.name == "for" and not op.attrs["breaks"] and op.attrs.get("plan") is None
                 and op.line is not None):
             before = loops.setdefault((op.line.source, op.line.number), [])
-            found = [forth for forth in before[::-1] if _runs_back(forth, op)]
+            found = [forth for forth in before[::-1] if runs_back(forth, op)]
             if found:
                 yield op, found
             before.append(op)
-
-
-def _runs_back(forth: Op, back: Op) -> bool:
-    """Test whether the trips of `back` are those of `forth` in reverse."""
-    lo, hi, step = forth.inputs[:3]
-    if step.constant not in (1, -1) or back.inputs[2].constant != -step.constant:
-        return False
-
-    def is_before(a: Value, b: Value) -> bool:
-        (x, m), (y, n) = base_offset(a), base_offset(b)
-        return x is y and m == n - step.constant
-
-    return is_before(back.inputs[0], hi) and is_before(back.inputs[1], lo)
 
 
 def _pair(forth: Op, back: Op, block: Block) -> Pair | None:
