@@ -46,11 +46,13 @@ from .eval_shape import ShapeDtype, eval_shape
 from .front import custom_jvp, custom_vjp, defderivative
 from .interop.jax_function import jax_function
 from .interop.torch_function import torch_function
+from .iterated_map_reduce import NotCompiledWarning, iterated_map_reduce
 from .lax import associative_scan, cond, fori_loop, scan, switch, while_loop
 from .ops.core.stop_gradient import stop_gradient
 from .ops.program.checkpoint import checkpoint
 from .runtime.call.malloc import keep_freed_memory
 from .runtime.threads.pool import set_threads, threads
+from .shards import gather, shard
 from .transformed import Lowered, Transformed
 from .tree import ravel as ravel_pytree
 
@@ -62,6 +64,7 @@ __all__ = [
     "DerivativeError",
     "Lowered",
     "MemoryCheckError",
+    "NotCompiledWarning",
     "S2SError",
     "ShapeDtype",
     "ShapeMismatchError",
@@ -86,9 +89,11 @@ __all__ = [
     "eval_shape",
     "fori_loop",
     "from_source",
+    "gather",
     "grad",
     "hessian",
     "hvp",
+    "iterated_map_reduce",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -102,6 +107,7 @@ __all__ = [
     "ravel_pytree",
     "scan",
     "set_threads",
+    "shard",
     "source",
     "stages",
     "stop_gradient",

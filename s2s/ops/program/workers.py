@@ -41,7 +41,17 @@ from ..core.cast import as_dtype
 from ..core.control import item, packed
 from ..core.dependence_rules import anything
 from ..core.elementwise import equal, strong_product
-from ..core.record import Record, array_type, define, dims_of, dtype_of, its_operand, value
+from ..core.record import (
+    Record,
+    array_type,
+    define,
+    dims_of,
+    dtype_of,
+    its_operand,
+    numpy_function,
+    static,
+    value,
+)
 from ..core.shape import extent_of, float_dtype, length
 from .effects import acts_outside
 
@@ -257,6 +267,29 @@ ALONE: dict[Record, Callable[[Value], Value]] = {
 def of_one_worker(op: Op, inputs: Sequence[Value]) -> Value | None:
     """The value that stands for `op` in a program of one worker; None for itself."""
     return ALONE[op.record](inputs[0]) if op.record in ALONE else None
+
+# ------------------------------------------------------------------------------ parts of programs
+
+
+def part_of_worker(x, workers):
+    """The rows of the arrays in `x` that this one of so many workers takes."""
+    return x
+
+
+@numpy_function(part_of_worker)
+def _part_of_worker(x, workers) -> Value:
+    return by_leaf(value(x), lambda x: mine(x, workers=static(workers), inside=False))
+
+
+def total_of_parts(x, n, workers):
+    """The sum, number by number, of what so many workers have made of their parts of `n` rows."""
+    return x
+
+
+@numpy_function(total_of_parts)
+def _total_of_parts(x, n, workers) -> Value:
+    return by_leaf(value(x), lambda x: total(x, value(n), workers=static(workers), inside=False))
+
 
 # ------------------------------------------------------------------------------------ collectives
 
