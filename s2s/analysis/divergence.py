@@ -30,6 +30,7 @@ from ..ops.program.effects import has_effects
 from ..ops.program.outside_writes import write_outside
 from ..ops.program.random import MAKE_GENERATORS
 from ..ops.program.recursive_callee import Recursive
+from .dependence import roles
 from .propagate import conditions_of, control_flow_edges
 
 # Note [Ragged values]
@@ -64,7 +65,10 @@ from .propagate import conditions_of, control_flow_edges
 # Where lanes are threads of a GPU, a loop that is emitted once for all lanes launches kernels in
 # each trip; one that each lane runs is in one kernel as a whole.  So a loop of numbers and elements
 # diverges there.  A loop of whole arrays does not: its ops are kernels of many threads, or calls of
-# a library.
+# a library.  Nor does one in which a loop fills elements of an array, each trip its own: there are
+# as many threads as lanes and elements together, if it is not known to be short.
+
+SHORT = 16  # trips that one thread makes
 
 _threads: ContextVar[bool] = ContextVar("threads", default=False)
 
@@ -340,7 +344,8 @@ class Lanes:
                 self.mark(target)
         if any(x in self.batched for x in conditions_of(op)) or (
                 op.name != "if" and lanes_are_threads() and self.is_batched(op)
-                and not self.meets(op) and all(map(is_number_code, op.blocks))):
+                and not self.meets(op) and is_number_code(Block(ops=[op]))
+                and not any(map(fills_arrays, walk(Block(ops=[op]))))):
             self.divergent.add(op)
         if op in self.divergent:
             for out in op.outputs:
@@ -465,6 +470,14 @@ def is_number_code(block: Block) -> bool:
                and (op.record.elementwise or op.record.indices is not None
                     and set(op.attrs["pattern"]) <= {"i"})
                for op in walk(block))
+
+
+def fills_arrays(op: Op) -> bool:
+    """Test whether `op` is a loop whose trips may be threads, each with elements of its own."""
+    if op.name != "for" or "own" not in (roles(op) or ()):
+        return False
+    low, high = (x.constant for x in op.inputs[:2])
+    return not (type(low) is type(high) is int and abs(high - low) <= SHORT)
 
 
 def elements_of(op: Op) -> list[Value]:

@@ -66,8 +66,8 @@ from .serial_regions import collect_regions
 from .thread_body import is_lane_code
 
 BLOCKS = 1024  # most blocks of a grid: threads then make several trips each
-ROOM = 2**25  # most numbers in arrays of which each team has one
-CAPACITY = 64  # initial capacity of a tape: the host doubles it until all lanes fit
+ROOM = 2**25  # most numbers in an array that has a part for each team, or at first for each lane
+CAPACITY = 64  # what a lane can save on a tape at first, if all lanes have ROOM
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,9 @@ def _header(used: set[str], threads: int) -> list[str]:
     arrays = ["if config.ENABLE_CUDASIM:", "    import numpy as cp", "else:",
               "    import cupy as cp", ""] if "cp" in used else []
     numba = [*(["config"] if arrays else []), "cuda", *types]
-    teams = [f"TEAMS = {16 * BLOCKS}  # in a grid of theirs, at most",
-             f"ROOM = {ROOM}  # numbers in arrays of theirs"] if "TEAMS" in used else []
+    sizes = {"TEAMS": f"{16 * BLOCKS}  # in a grid of theirs, at most",
+             "ROOM": f"{ROOM}  # numbers in an array of theirs, or of tapes at first"}
+    teams = [f"{name} = {text}" for name, text in sizes.items() if name in used]
     return [*(["import math"] if "math" in used else []), "import numpy as np",
             f"from numba import {', '.join(sorted(numba, key=lambda name: name != 'config'))}", "",
             *arrays, f"THREADS = {threads}  # in a block",
@@ -180,6 +181,12 @@ def teams_of(n, m, size=0):
     return max(1, min(n, most, BLOCKS if size else TEAMS)), (lanes, 1)
 '''
 
+ROOM_FOR = f'''
+def room_for(n):
+    """How much each of n lanes can save at first."""
+    return max(1, min({CAPACITY}, ROOM // max(1, n)))
+'''
+
 TEAMS_IN = '''
 def teams_in(teams):
     """How many teams are in these blocks."""
@@ -206,7 +213,7 @@ def to_numpy(x):
 
 # functions of the module that are there if they are called: by those below, too
 TEXTS = {"number": NUMBER, "to_numpy": TO_NUMPY, "blocks_of": BLOCKS_OF, "teams_of": TEAMS_OF,
-         "teams_in": TEAMS_IN, "add_parts": ADD_PARTS, "meet": MEET}
+         "room_for": ROOM_FOR, "teams_in": TEAMS_IN, "add_parts": ADD_PARTS, "meet": MEET}
 
 # ---------------------------------------------------------------------------------- ops of the host
 #
@@ -236,6 +243,8 @@ blocks_of = Record("blocks of", evaluate=None,
                    infer=lambda n: INT, syntax=lambda n: call("blocks_of", n))
 teams_of = Record("teams of", evaluate=None, infer=lambda n, m, *size: INT,
                   syntax=lambda *args: call("teams_of", *args))
+room_for = Record("room for", evaluate=None, infer=lambda n: INT,
+                  syntax=lambda n: call("room_for", n))
 teams_in = Record("teams in", evaluate=None, infer=lambda teams: INT,
                   syntax=lambda teams: call("teams_in", teams))
 add_parts = Record("add parts", evaluate=None, pure=False, infer=lambda x, parts: NONE,
@@ -473,7 +482,7 @@ class Host:
                 return [saved, longest, *copies.values(), *(given[key] for key in filled)]
 
             _, _, *arrays = while_loop(
-                [value(CAPACITY), value(0),
+                [emit(room_for, trips), value(0),
                  *(self.allocate([value(0)] * inits[k].type.rank, inits[k]) if k in zeros
                    else inits[k] for k in read), *starts],
                 lambda longest, capacity, *_: longest > capacity, attempt,

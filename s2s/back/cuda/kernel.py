@@ -56,7 +56,7 @@ from .thread_body import (
 CUDA_NAMES = frozenset({"cuda", "boolean", "float32", "float64", "int64", "uint32", "THREADS",
                         "BLOCKS", "TEAMS", "ROOM",
                         "blocks_of", "teams_of", "number", "to_numpy", "cp", "config", "given",
-                        "teams_in", "add_parts", "meet",
+                        "teams_in", "room_for", "add_parts", "meet",
                         *(f"{reduction_by(step)[0]}_of" for step in STEPS)})
 LOCAL = 64  # most numbers in arrays that a thread has of its own
 THREADS = 128  # threads in a block; sums are added up in a tree, so a power of two
