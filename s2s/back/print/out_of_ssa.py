@@ -112,6 +112,14 @@ class Names:
     def __getitem__(self, value: Value) -> str:
         return Own(self.names[self.find(value)])
 
+    def arrays(self) -> dict[str, Array]:
+        """The types of arrays, by name, for variables that always have the same."""
+        found: dict[str, set] = {}
+        for value in self.order:
+            found.setdefault(self[value], set()).add(value.type)
+        return {name: type for name, (type, *others) in found.items()
+                if isinstance(type, Array) and not others}
+
     def find(self, value: Value) -> Value:
         """The representative of all values that share a variable."""
         while value in self.joined:

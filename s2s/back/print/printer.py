@@ -56,6 +56,7 @@ from .prepare import (
 )
 from .raises import named_classes, names_acted_with
 from .restore_returns import restore_returns
+from .restore_unpacking import restore_unpacking
 from .statement_writer import Writer
 
 NO_PACKS = Packs()
@@ -331,6 +332,7 @@ def definition(
         body = restore_returns(body)
     if not annotate and not native:
         pack_tapes(body, {*reserved, *(names[p] for p in function.params)})
+        restore_unpacking(body, names.arrays())
         chain_constants(body)
     nodes = [node for statement in body for node in _in_order(statement)]
     uses = [node for node in nodes if isinstance(node, ast.Name)]
