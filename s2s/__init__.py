@@ -45,6 +45,7 @@ from .errors import (
 from .eval_shape import ShapeDtype, eval_shape
 from .front import custom_jvp, custom_vjp, defderivative
 from .interop.jax_function import jax_function
+from .interop.stablehlo import to_stablehlo
 from .interop.torch_function import torch_function
 from .iterated_map_reduce import NotCompiledWarning, iterated_map_reduce
 from .lax import associative_scan, cond, fori_loop, scan, switch, while_loop
@@ -113,6 +114,7 @@ __all__ = [
     "stop_gradient",
     "switch",
     "threads",
+    "to_stablehlo",
     "torch_function",
     "tree",
     "value_and_grad",

@@ -55,7 +55,7 @@ def eval_shape(f: Callable, *args, **keywords):
     """
     plain = f if isinstance(f, Transformed) else Transformed("value", f)
     args = plain.bound(args, keywords) if keywords else args
-    filled = tuple(tree.map(_filled, x) for x in args)
+    filled = tuple(tree.map(stand_in, x) for x in args)
     function = plain.function_for_types(plain.types_of(filled))
     asked, leaves = _shapes_of(function, filled)
     hollow = [k for k, x in enumerate(args)
@@ -67,7 +67,7 @@ def eval_shape(f: Callable, *args, **keywords):
     return tuple(results) if function.tupled else results[0]
 
 
-def _filled(x):
+def stand_in(x):
     """Return a stand-in for an argument that takes no memory."""
     if not isinstance(x, ShapeDtype):
         return x

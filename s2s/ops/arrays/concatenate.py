@@ -28,6 +28,7 @@ from ..core.record import (
     value,
 )
 from ..core.shape import length, literal, members, named_extent, numpy_call, shaped_like
+from . import stablehlo_arrays
 from .axes import atleast_1d, atleast_2d, expand_dims, transpose_record
 from .create import array
 from .index import take
@@ -163,6 +164,7 @@ concatenate_record = define(
     cheap=True,
     moves=ALL,
     batch=_batch_concatenate,
+    stablehlo=stablehlo_arrays.joined,
 )
 
 
@@ -285,6 +287,7 @@ stack_record = define(
     cheap=True,
     moves=ALL,
     batch=_batch_stack,
+    stablehlo=stablehlo_arrays.stacked,
     lower=_lower_stack,
 )
 

@@ -57,6 +57,7 @@ from ..core.record import (
 )
 from ..core.shape import extent_of, length, lengths_of, numpy_call, sum_to, zeros_of
 from ..core.shape import zeros_like as zeros_like_record
+from . import stablehlo_arrays
 from .index import take
 
 # ------------------------------------------------------------------------------- shapes as operands
@@ -128,7 +129,7 @@ def _filled(name: str, function: Callable, **facts) -> Record:
 
 zeros_record = _filled("zeros", np.zeros, fill=0, exact=True)
 ones_record = _filled("ones", np.ones, fill=1, exact=True)
-empty_record = _filled("empty", np.empty)
+empty_record = _filled("empty", np.empty, unwritten=True)
 
 
 def _infer_full(v: Value, *extents: Value) -> Type:
@@ -150,7 +151,8 @@ full_record = define(
     syntax=lambda v, *extents: numpy_call("full", _shape_syntax(extents), v),
     vjp=lambda bar, y, v, *extents: (like_operand(sum_to(bar, v), v), *no_vjp(bar, y, *extents)),
     linear=(0,), cheap=True, raises=array_raise_conditions.COUNTS_AFTER_ONE, moves=(0,),
-    batch=_batch_full, allocates=1)
+    batch=_batch_full, allocates=1,
+    stablehlo=lambda text, op, v, *extents: text.tensor(v, op.output.type.dtype, extents))
 
 
 def _dtype(dtype, default: str = "float64") -> str:
@@ -217,11 +219,15 @@ def _like(name: str, function: Callable, **facts) -> Record:
                                   if isinstance(x.type, Scalar) else None),
         syntax=lambda x, *, dtype: numpy_call(name, x,
                                               *([] if dtype is None else [dtype_syntax(dtype)])),
-        vjp=no_vjp, jvp=no_jvp, depends=nothing, batch=on_all_lanes, same_shape=0, **facts)
+        vjp=no_vjp, jvp=no_jvp, depends=nothing, batch=on_all_lanes, same_shape=0,
+        stablehlo=stablehlo_arrays.of_its_shape, **facts)
 
 
 ones_like_record = _like("ones_like", np.ones_like, fill=1)
-empty_like_record = _like("empty_like", lambda x, dtype=None: np.empty_like(x, dtype))
+empty_like_record = _like("empty_like", lambda x, dtype=None: np.empty_like(x, dtype),
+                          unwritten=True)
+
+
 def _batch_full_like(flags, v: Value, x: Value):
     own = rank(x) - flags[1]
     v, count = align(v, rank(v) - flags[0], own, flags[0]), lane_count(flags, (v, x))
@@ -235,7 +241,8 @@ full_like_record = define(
     fold=lambda v, x: v if isinstance(x.type, Scalar) and isinstance(v.type, Scalar) else None,
     syntax=lambda v, x: numpy_call("full", numpy_call("shape", x), v),
     vjp=lambda bar, y, v, x: (like_operand(sum_to(bar, v), v), None),
-    linear=(0,), cheap=True, moves=(0,), batch=_batch_full_like)
+    linear=(0,), cheap=True, moves=(0,), batch=_batch_full_like,
+    stablehlo=stablehlo_arrays.spread_over)
 
 
 def _own_dtype(x: Value, dtype) -> str | None:
@@ -504,7 +511,8 @@ array_record = define(
     "array",  # (*leaves): a nested list of this shape, of numbers or of arrays of one shape
     evaluate=lambda *leaves, shape, dtype: np.array(_nested(leaves, shape, list), dtype),
     infer=_infer_array, syntax=_array_syntax, vjp=_vjp_array, linear=ALL, cheap=True,
-    depends=_depends_array, batch=_batch_array, exact=True)
+    depends=_depends_array, batch=_batch_array, exact=True,
+    stablehlo=stablehlo_arrays.nested)
 
 
 def _leaves(x: Value) -> tuple[list[Value], tuple[int, ...]]:

@@ -20,6 +20,7 @@ from ..core.dependence_rules import follows, spread_as
 from ..core.record import RECORDS, define, dtype_of, numpy_function, rank, static, value
 from ..core.shape import float_dtype, length, literal, numpy_call, shaped_like, zeros_of
 from ..core.signs import of_elements
+from . import stablehlo_arrays
 from .axes import flip, moveaxis, squeeze, transpose_record
 from .create import empty_like, ones, ones_like, zeros
 from .index import put, take
@@ -90,6 +91,7 @@ cumsum = define(
     linear=(0,),
     syntax=lambda x, *, axis: numpy_call("cumsum", x, axis=literal(axis)),
     depends=_depends_running, batch=over_one_axis, warns="overflow", least=of_elements,
+    stablehlo=stablehlo_arrays.running("add", 0),
 )
 
 
@@ -220,7 +222,7 @@ def _jvp_cumprod(dots, y, x, *, axis):
 TWO_PRODUCTS = "cotangents need the products of what comes after, tangents of what came before"
 prod_record = reduction("prod", np.prod, vjp=_prod_vjp, jvp=_jvp_prod,
                         states_both=TWO_PRODUCTS, warns="overflow",
-                        least=of_elements)
+                        least=of_elements, stablehlo=stablehlo_arrays.combined("multiply", 1))
 cumprod = define(
     "cumprod",
     evaluate=lambda x, *, axis: np.cumprod(x, axis=axis),
@@ -233,6 +235,7 @@ cumprod = define(
     depends=_depends_running,
     batch=over_one_axis,
     least=of_elements,
+    stablehlo=stablehlo_arrays.running("multiply", 1),
 )
 
 

@@ -46,6 +46,7 @@ from ..core.record import (
     value,
 )
 from ..core.shape import sum_to, zeros_of
+from . import stablehlo_arrays
 from .batched_index import batch_getitem, batch_written
 from .index_pattern import (
     Pattern,
@@ -486,6 +487,7 @@ getitem = define(
     cheap=True,
     views=(0,),
     moves=(0,), batch=batch_getitem, indices=1, leaves_out=True, native="compiled",
+    stablehlo=stablehlo_arrays.read,
 )
 
 
@@ -526,6 +528,7 @@ setitem = define(
     writes=0,
     views=(0,),
     depends=_depends_set, batch=batch_written, indices=2, native="compiled", same_shape=0,
+    stablehlo=stablehlo_arrays.written,
 )
 additem = define(
     "additem",
@@ -537,7 +540,7 @@ additem = define(
     writes=0,
     views=(0,),
     depends=_depends_add, batch=batch_written, indices=2, native="compiled", warns="overflow",
-    same_shape=0, accumulates=True,
+    same_shape=0, accumulates=True, stablehlo=stablehlo_arrays.added,
 )
 getitem.raises, setitem.raises, additem.raises = (array_raise_conditions.READ, array_raise_conditions.WRITE,
                                                   array_raise_conditions.WRITE)

@@ -41,6 +41,7 @@ from ..core.record import (
 )
 from ..core.shape import length, matched, numpy_call, shaped_like, sum_to
 from ..core.signs import matrix_product
+from . import stablehlo_arrays
 from .axes import expand_dims, moveaxis, swapaxes, transpose_record
 from .reduce import sum_record
 from .reshape import ravel, reshape
@@ -228,6 +229,7 @@ matmul = define(
     syntax=lambda a, b: ast.BinOp(a, ast.MatMult(), b),
     depends=_depends_product, batch=_batch_matmul, multilinear=(0, 1), native="matrix",
     contiguous="operands", warns="overflow", least=matrix_product,
+    stablehlo=stablehlo_arrays.product,
 )
 OPERATORS["matmul"] = matmul
 numpy_function(np.matmul)(matmul)
@@ -375,6 +377,7 @@ outer_record = define(
     cheap=True,
     depends=_depends_outer, batch=_batch_outer, multilinear=(0, 1), warns="overflow",
     lower=lambda op, a, b: expand_dims(a, 1) * b,
+    stablehlo=stablehlo_arrays.outer_product,
 )
 
 

@@ -60,6 +60,7 @@ from ..core.record import (
 from ..core.shape import length, literal, numpy_call, size_of, spread
 from ..core.signs import moved, of_elements
 from ..core.stop_gradient import barrier
+from . import stablehlo_arrays
 from .axes import expand_dims, moveaxis
 from .concatenate import concatenate_record
 from .create import asarray, full
@@ -220,6 +221,7 @@ def _fold_sum(x: Value, *, axis, keepdims: bool):
 sum_record = reduction(
     "sum",
     np.sum,
+    stablehlo=stablehlo_arrays.combined("add", 0),
     warns="overflow",
     fold=_fold_sum,
     linear=(0,),
@@ -468,7 +470,8 @@ def extreme(name: str, function: Callable):
     """Define a reduction like np.max."""
     return reduction(name, function, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme,
                      states_both="ties divide a cotangent before it spreads, a tangent after",
-                     raises=EXTREME, chooses=True, least=moved)
+                     raises=EXTREME, chooses=True, least=moved,
+                     stablehlo=stablehlo_arrays.extreme(name))
 
 
 def _extreme(record, x, axis, out, keepdims, initial, where) -> Value:
@@ -516,12 +519,16 @@ def _place_in_number(op: Op, x: Value) -> Value | None:
     return value(np.int64(0)) if isinstance(x.type, Scalar) else None
 
 
-any_record = reduction("any", np.any, _boolean, partials=(None,))
-all_record = reduction("all", np.all, _boolean, partials=(None,))
+any_record = reduction("any", np.any, _boolean, partials=(None,),
+                       stablehlo=stablehlo_arrays.combined("or", False))
+all_record = reduction("all", np.all, _boolean, partials=(None,),
+                       stablehlo=stablehlo_arrays.combined("and", True))
 argmax_record = reduction("argmax", np.argmax, _position, partials=(None,), raises=EXTREME,
-                          batch=over_one_axis, lower=_place_in_number)
+                          batch=over_one_axis, lower=_place_in_number,
+                          stablehlo=stablehlo_arrays.first_extreme("maximum"))
 argmin_record = reduction("argmin", np.argmin, _position, partials=(None,), raises=EXTREME,
-                          batch=over_one_axis, lower=_place_in_number)
+                          batch=over_one_axis, lower=_place_in_number,
+                          stablehlo=stablehlo_arrays.first_extreme("minimum"))
 for _each in (max_record, min_record):
     kinked(_each,
            Kink("a tie: each of the elements gets an equal share of the derivative",

@@ -32,6 +32,7 @@ from ..core.record import (
 )
 from ..core.shape import length, literal, members, named_extent, numpy_call, zeros_of
 from ..core.signs import and_zero
+from . import stablehlo_arrays
 from .axes import expand_dims, moveaxis
 from .concatenate import along, concatenate_record
 from .create import arange, array, zeros
@@ -120,6 +121,7 @@ picked_along = define(
     cheap=True,
     moves=(0,),
     leaves_out=True,
+    stablehlo=stablehlo_arrays.taken_along,
 )
 added_along = define(
     "add_along_axis",  # (y_bar, indices, x; axis): in the shape of x

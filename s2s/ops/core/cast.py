@@ -31,6 +31,7 @@ from .record import (
     static,
     value,
 )
+from .stablehlo_rules import as_it_is
 
 # ----------------------------------------------------------------------------------- NumPy's dtypes
 
@@ -70,7 +71,7 @@ def _converted(x, *, dtype: str):
 def _define(name: str, syntax, batch: Callable | None = None) -> Record:
     record = define(name, evaluate=_converted, infer=_infer, syntax=syntax, partials=(1,),
                     elementwise=True, cheap=True, slope="finite", batch=batch, linear=(0,),
-                    exact=True, converts=True, warns="never")
+                    exact=True, converts=True, warns="never", stablehlo=as_it_is)
     record.vjp = lambda bar, y, x, *, dtype: (
         elementwise_vjp(record, bar, y, x) if is_inexact(dtype) else (None,))
     return record
@@ -149,7 +150,7 @@ def _python_type(kind: type, dtype: str, **facts) -> Record:
                     syntax=builtin_syntax(kind.__name__),
                     partials=(1 if is_inexact(dtype) else None,), elementwise=True, cheap=True,
                     slope="finite", batch=lambda x: astype(x, dtype=dtype),
-                    vjp=elementwise_vjp, of_numbers=True, **facts)
+                    vjp=elementwise_vjp, of_numbers=True, stablehlo=as_it_is, **facts)
     FUNCTIONS[kind] = lambda x=MISSING: value(kind()) if x is MISSING else record(x)
     return record
 

@@ -58,6 +58,7 @@ from ...ir.types import (
     join,
     may_be_one,
 )
+from . import stablehlo_control
 from .dependence_rules import anything, nothing
 from .record import ALL, RECORDS, define, dims_of, type_of_constant, value
 
@@ -515,11 +516,11 @@ def _no_infer(*inputs, **attrs):
 
 
 if_record = define("if", evaluate=None, infer=_no_infer, rebuild=_rebuild_if, run=_run_if,
-                   check=_check_if)
+                   check=_check_if, stablehlo=stablehlo_control.branch)
 for_record = define("for", evaluate=None, infer=_no_infer, rebuild=_rebuild_for, run=_run_for,
-                    check=_check_for)
+                    check=_check_for, stablehlo=stablehlo_control.counted)
 while_record = define("while", evaluate=None, infer=_no_infer, rebuild=_rebuild_while,
-                      run=_run_while, check=_check_while)
+                      run=_run_while, check=_check_while, stablehlo=stablehlo_control.conditional)
 
 # -------------------------------------------------------------------------------------------- calls
 #
@@ -835,7 +836,8 @@ tape_len = define("tape_len", evaluate=len, infer=lambda tape: INT,
                   fold=lambda tape: value(0) if tape.type == List(UNDEFINED) else
                   tape_len(tape_source(tape)) if tape_source(tape) is not tape else None,
                   syntax=lambda tape: ast.Call(ast.Name("len", ast.Load()), [tape], []),
-                  depends=nothing, native="compiled", least=0)
+                  depends=nothing, native="compiled", least=0,
+                  stablehlo=lambda text, op, tape: len(tape))
 
 
 def _is_kept(tape: Value) -> bool:

@@ -48,6 +48,7 @@ from .record import (
     value,
 )
 from .shape import shaped_like
+from .stablehlo_rules import named
 
 IN_MATH: dict[Record, Record] = {}  # np.sin -> math.sin: the same function of one Python number
 
@@ -185,7 +186,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
                 evaluate: Callable | None = None, syntax: Callable | None = None,
                 fold: Callable | None = None, result: Callable | None = None, also: tuple = (),
                 vector: bool = False, slope: str | Callable = "",
-                **facts) -> Record:
+                stablehlo: str | Callable | None = None, **facts) -> Record:
     """Define an elementwise op.
 
     partials  per operand ∂y/∂x: a number, None for no derivative, or a function of (y, *xs)
@@ -199,8 +200,10 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
     also      further functions that mean this op
     vector    whether runtime/kernels/vector_math has it, for loops over arrays
     slope     Note [Slopes]; of partials that are numbers "finite", of others "pole", unless given
+    stablehlo the name of the operation of StableHLO that it is, or a rule (Note [StableHLO])
     facts     further fields, such as `batch`: what computes it of arrays, if it is of numbers
     """
+    facts["stablehlo"] = named(stablehlo) if isinstance(stablehlo, str) else stablehlo
     if python:
         operands = ", ".join("abc"[:len(partials)])
         compute = eval(f"lambda {operands}: {python}")

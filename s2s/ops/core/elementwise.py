@@ -5,7 +5,8 @@ operands. Both modes, batching and fusion follow from that.  A partial of 1 or -
 number; None says that the operand carries no derivative.  `python` is the op as Python itself
 spells it, if it does; `math` is its twin in Python's math module; `vector` says that
 runtime/kernels/vector_math has it; `fold` are identities that hold bit for bit; `least` is a lower
-bound (signs.py), where no other fact implies it.
+bound (signs.py), where no other fact implies it; `stablehlo` is the op in StableHLO (Note
+[StableHLO], record.py).
 
 Where calculus is silent: at a tie, maximum, minimum and clip give each operand half, as JAX does;
 Python's max and min follow the operand they return; abs has derivative 0 at 0, and so have hypot,
@@ -24,7 +25,7 @@ import numpy as np
 
 from ...ir.graph import MISSING, OPERATORS, Op, Value
 from ...ir.types import INT, Array, Scalar
-from . import identities, raise_conditions, signs
+from . import identities, raise_conditions, signs, stablehlo_rules
 from .cast import as_dtype, astype, float_, int_
 from .chain_rule import like_operand, like_tangent, strong_zeros, times
 from .define_elementwise import (
@@ -58,38 +59,38 @@ from .shape import sum_to
 # --------------------------------------------------------------------------------------- arithmetic
 #                                         ∂y/∂a                       ∂y/∂b
 
-add = elementwise("add",                  1,                          1,                  python="a + b", fold=identities.add, signs=(1, 1), commutes=True, integral=True)
-subtract = elementwise("subtract",        1,                          -1,                 python="a - b", fold=identities.subtract, signs=(1, -1), integral=True)
-multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=identities.multiply, slope="finite", multilinear=(0, 1), commutes=True, contracts=True, integral=True, least=signs.product)
-divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=identities.divide, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, least=signs.quotient)
+add = elementwise("add",                  1,                          1,                  python="a + b", fold=identities.add, signs=(1, 1), commutes=True, integral=True, stablehlo="add")
+subtract = elementwise("subtract",        1,                          -1,                 python="a - b", fold=identities.subtract, signs=(1, -1), integral=True, stablehlo="subtract")
+multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=identities.multiply, slope="finite", multilinear=(0, 1), commutes=True, contracts=True, integral=True, least=signs.product, stablehlo="multiply")
+divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=identities.divide, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, least=signs.quotient, stablehlo="divide")
 quotient = elementwise("quotient",        lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, evaluate=np.divide, syntax=numpy_syntax("divide"),
-                       fold=identities.quotient, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, tame_at_one=True, least=signs.quotient)  # see Note [Derivatives do not raise]
+                       fold=identities.quotient, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, tame_at_one=True, least=signs.quotient, stablehlo="divide")  # see Note [Derivatives do not raise]
 single_quotient = elementwise("single_quotient", lambda y, a, b: 1 / b, lambda y, a, b: -y / b,  # the same in single precision
                               evaluate=lambda a, b: np.divide(a, b, dtype=np.float32), syntax=lambda a, b: _in_single(numpy_syntax("divide")(a, b)),
-                              fold=identities.single_quotient, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, tame_at_one=True, least=signs.quotient)
+                              fold=identities.single_quotient, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, tame_at_one=True, least=signs.quotient, stablehlo="divide")
 power = elementwise("power",              lambda y, a, b: _power_slope(y, a, b),
-                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=identities.power, math=math.pow, vector=True, slope=signs.of_power, contracts=True, tame_at_one=True, least=signs.power)
-floor_divide = elementwise("floor_divide", None,                      None,               python="a // b", integral=True, least=signs.floor_quotient)
-remainder = elementwise("remainder",      1,                          lambda y, a, b: -(a // b), python="a % b", slope=signs.of_quotient, integral=True, least=signs.remainder)
-fmod = elementwise("fmod",                1,                          lambda y, a, b: -trunc(a / b), math=math.fmod, slope=signs.of_quotient, least=signs.not_less_than_zero)
-negative = elementwise("negative",        -1,                                             python="-a", fold=identities.negative, signs=(-1,), integral=True, exact=True)
-positive = elementwise("positive",        1,                                              python="+a", signs=(1,), exact=True)
+                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=identities.power, math=math.pow, vector=True, slope=signs.of_power, contracts=True, tame_at_one=True, least=signs.power, stablehlo=stablehlo_rules.power)
+floor_divide = elementwise("floor_divide", None,                      None,               python="a // b", integral=True, least=signs.floor_quotient, stablehlo=stablehlo_rules.floor_quotient)
+remainder = elementwise("remainder",      1,                          lambda y, a, b: -(a // b), python="a % b", slope=signs.of_quotient, integral=True, least=signs.remainder, stablehlo=stablehlo_rules.remainder)
+fmod = elementwise("fmod",                1,                          lambda y, a, b: -trunc(a / b), math=math.fmod, slope=signs.of_quotient, least=signs.not_less_than_zero, stablehlo=stablehlo_rules.rest)
+negative = elementwise("negative",        -1,                                             python="-a", fold=identities.negative, signs=(-1,), integral=True, exact=True, stablehlo="negate")
+positive = elementwise("positive",        1,                                              python="+a", signs=(1,), exact=True, stablehlo=stablehlo_rules.as_it_is)
 
 # ------------------------------------------------------------------------------ exp, log and powers
 #                                         ∂y/∂x
 
-exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp, vector=True, slope="finite", least=signs.ABOVE_ZERO)
-exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y,         math=getattr(math, "exp2", None), vector=True, slope="finite", least=signs.ABOVE_ZERO)  # of Python 3.11
-expm1 = elementwise("expm1",              lambda y, x: exp(x),                  math=math.expm1, vector=True, slope="finite", least=signs.same_sign)
-log = elementwise("log",                  lambda y, x: 1 / x,                   math=math.log, vector=True, slope=signs.pole_at_zero, tame_at_one=True)
-log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   math=math.log2, vector=True, slope=signs.pole_at_zero, tame_at_one=True)
-log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10, vector=True, slope=signs.pole_at_zero, tame_at_one=True)
-log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p, vector=True, tame_at_one=True, least=signs.same_sign)
-sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt, slope=signs.steep_at_zero, root=2, exact=True, tame_at_one=True)
-cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None), slope=signs.steep_at_zero, root=3, tame_at_one=True)
-square = elementwise("square",            lambda y, x: 2 * x, slope="finite", contracts=True, least=signs.square)
+exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp, vector=True, slope="finite", least=signs.ABOVE_ZERO, stablehlo="exponential")
+exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y,         math=getattr(math, "exp2", None), vector=True, slope="finite", least=signs.ABOVE_ZERO, stablehlo=stablehlo_rules.in_ops(lambda x: power(2.0, x)))  # of Python 3.11
+expm1 = elementwise("expm1",              lambda y, x: exp(x),                  math=math.expm1, vector=True, slope="finite", least=signs.same_sign, stablehlo="exponential_minus_one")
+log = elementwise("log",                  lambda y, x: 1 / x,                   math=math.log, vector=True, slope=signs.pole_at_zero, tame_at_one=True, stablehlo="log")
+log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   math=math.log2, vector=True, slope=signs.pole_at_zero, tame_at_one=True, stablehlo=stablehlo_rules.in_ops(lambda x: log(x) / math.log(2)))
+log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10, vector=True, slope=signs.pole_at_zero, tame_at_one=True, stablehlo=stablehlo_rules.in_ops(lambda x: log(x) / math.log(10)))
+log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p, vector=True, tame_at_one=True, least=signs.same_sign, stablehlo="log_plus_one")
+sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt, slope=signs.steep_at_zero, root=2, exact=True, tame_at_one=True, stablehlo="sqrt")
+cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None), slope=signs.steep_at_zero, root=3, tame_at_one=True, stablehlo="cbrt")
+square = elementwise("square",            lambda y, x: 2 * x, slope="finite", contracts=True, least=signs.square, stablehlo=stablehlo_rules.in_ops(lambda x: x * x))
 ldexp = elementwise("ldexp",              lambda y, x, n: ldexp(1.0, n),          None, linear=(0,), slope="finite", exact=True, least=signs.same_sign)
-reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero, exact=True, tame_at_one=True)
+reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero, exact=True, tame_at_one=True, stablehlo=stablehlo_rules.in_ops(lambda x: 1 / x))
 #                                         ∂y/∂a                       ∂y/∂b
 def _share(y, a, b, exponential):
     """The share of exp(a) in exp(y) = exp(a) + exp(b): exp(a - y), 0 where all are 0, and decided
@@ -106,67 +107,67 @@ def _share(y, a, b, exponential):
                              a - where(bitwise_or(infinite, equal(y, -math.inf)), 0.0, y)))
 
 
-logaddexp = elementwise("logaddexp",      lambda y, a, b: _share(y, a, b, exp), lambda y, a, b: _share(y, b, a, exp), vector=True, slope="finite")
+logaddexp = elementwise("logaddexp",      lambda y, a, b: _share(y, a, b, exp), lambda y, a, b: _share(y, b, a, exp), vector=True, slope="finite", stablehlo=stablehlo_rules.in_ops(lambda a, b: where(equal(a, b), a + math.log(2), maximum(a, b) + log1p(exp(-absolute(a - b))))))
 logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: _share(y, a, b, exp2), lambda y, a, b: _share(y, b, a, exp2), slope="finite")
-hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), lambda y, a, b: slope_of_size(y, b), math=math.hypot, slope="finite", size=True)
+hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), lambda y, a, b: slope_of_size(y, b), math=math.hypot, slope="finite", size=True, stablehlo=stablehlo_rules.in_ops(lambda a, b: _length(a, b)))
 
 # --------------------------------------------------------------------- trigonometric and hyperbolic
 #                                         ∂y/∂x
 
-sin = elementwise("sin",                  lambda y, x: cos(x),                  math=math.sin, vector=True, slope="finite")
-cos = elementwise("cos",                  lambda y, x: -sin(x),                 math=math.cos, vector=True, slope="finite")
-tan = elementwise("tan",                  lambda y, x: 1 + y * y,               math=math.tan, vector=True, tame_at_one=True)
-arcsin = elementwise("arcsin",            lambda y, x: 1 / sqrt(1 - x * x),     math=math.asin, slope="steep", least=signs.same_sign)
-arccos = elementwise("arccos",            lambda y, x: -1 / sqrt(1 - x * x),    math=math.acos, slope="steep", least=signs.ZERO)
-arctan = elementwise("arctan",            lambda y, x: 1 / (1 + x * x),         math=math.atan, vector=True, slope="finite", least=signs.same_sign)
-sinh = elementwise("sinh",                lambda y, x: cosh(x),                 math=math.sinh, vector=True, slope="finite", least=signs.same_sign)
-cosh = elementwise("cosh",                lambda y, x: sinh(x),                 math=math.cosh, vector=True, slope="finite", least=0.5)  # 1, however it is rounded
-tanh = elementwise("tanh",                lambda y, x: 1 - y * y,               math=math.tanh, vector=True, slope="finite", least=signs.same_sign)
-arcsinh = elementwise("arcsinh",          lambda y, x: 1 / _length_with_one(x),   math=math.asinh, slope="finite", least=signs.same_sign)
-arccosh = elementwise("arccosh",          lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)), math=math.acosh, slope="steep", least=signs.ZERO)
-arctanh = elementwise("arctanh",          lambda y, x: 1 / (1 - x * x),         math=math.atanh, least=signs.same_sign)
-degrees = elementwise("degrees",          lambda y, x: 180 / pi,                math=math.degrees, also=(np.rad2deg,), slope="finite", least=signs.same_sign)
-radians = elementwise("radians",          lambda y, x: pi / 180,                math=math.radians, also=(np.deg2rad,), slope="finite", least=signs.same_sign)
+sin = elementwise("sin",                  lambda y, x: cos(x),                  math=math.sin, vector=True, slope="finite", stablehlo="sine")
+cos = elementwise("cos",                  lambda y, x: -sin(x),                 math=math.cos, vector=True, slope="finite", stablehlo="cosine")
+tan = elementwise("tan",                  lambda y, x: 1 + y * y,               math=math.tan, vector=True, tame_at_one=True, stablehlo="tan")
+arcsin = elementwise("arcsin",            lambda y, x: 1 / sqrt(1 - x * x),     math=math.asin, slope="steep", least=signs.same_sign, stablehlo=stablehlo_rules.in_ops(lambda x: arctan2(x, sqrt((1 - x) * (1 + x)))))
+arccos = elementwise("arccos",            lambda y, x: -1 / sqrt(1 - x * x),    math=math.acos, slope="steep", least=signs.ZERO, stablehlo=stablehlo_rules.in_ops(lambda x: arctan2(sqrt((1 - x) * (1 + x)), x)))
+arctan = elementwise("arctan",            lambda y, x: 1 / (1 + x * x),         math=math.atan, vector=True, slope="finite", least=signs.same_sign, stablehlo=stablehlo_rules.in_ops(lambda x: arctan2(x, 1.0)))
+sinh = elementwise("sinh",                lambda y, x: cosh(x),                 math=math.sinh, vector=True, slope="finite", least=signs.same_sign, stablehlo=stablehlo_rules.in_ops(lambda x: _sinh(x)))
+cosh = elementwise("cosh",                lambda y, x: sinh(x),                 math=math.cosh, vector=True, slope="finite", least=0.5, stablehlo=stablehlo_rules.in_ops(lambda x: exp(absolute(x) - math.log(2)) + exp(-absolute(x) - math.log(2))))  # 1, however it is rounded
+tanh = elementwise("tanh",                lambda y, x: 1 - y * y,               math=math.tanh, vector=True, slope="finite", least=signs.same_sign, stablehlo="tanh")
+arcsinh = elementwise("arcsinh",          lambda y, x: 1 / _length_with_one(x),   math=math.asinh, slope="finite", least=signs.same_sign, stablehlo=stablehlo_rules.in_ops(lambda x: _arcsinh(x)))
+arccosh = elementwise("arccosh",          lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)), math=math.acosh, slope="steep", least=signs.ZERO, stablehlo=stablehlo_rules.in_ops(lambda x: where(x > 1e9, log(x) + math.log(2), log1p((x - 1) + sqrt((x - 1) * (x + 1))))))
+arctanh = elementwise("arctanh",          lambda y, x: 1 / (1 - x * x),         math=math.atanh, least=signs.same_sign, stablehlo=stablehlo_rules.in_ops(lambda x: 0.5 * (log1p(x) - log1p(-x))))
+degrees = elementwise("degrees",          lambda y, x: 180 / pi,                math=math.degrees, also=(np.rad2deg,), slope="finite", least=signs.same_sign, stablehlo=stablehlo_rules.in_ops(lambda x: x * (180 / pi)))
+radians = elementwise("radians",          lambda y, x: pi / 180,                math=math.radians, also=(np.deg2rad,), slope="finite", least=signs.same_sign, stablehlo=stablehlo_rules.in_ops(lambda x: x * (pi / 180)))
 sinc = elementwise("sinc",                lambda y, x: _sinc_slope(y, x), slope="finite")
 #                                         ∂y/∂a                                 ∂y/∂b
 arctan2 = elementwise("arctan2",          lambda y, a, b: b / hypot(a, b) / hypot(a, b), lambda y, a, b: -a / hypot(a, b) / hypot(a, b),
-                      math=math.atan2, vector=True, slope=signs.of_angle, tame_at_one=True)
+                      math=math.atan2, vector=True, slope=signs.of_angle, tame_at_one=True, stablehlo="atan2")
 
 # ----------------------------------------------------------------------------- choices: 1 if chosen
 #                                         ∂y/∂a                              ∂y/∂b
 
-maximum = elementwise("maximum",          lambda y, a, b: _larger(a, b),     lambda y, a, b: _larger(b, a), vector=True, slope="finite", chooses=True, extreme=1, halves_ties=True, integral=True)
-minimum = elementwise("minimum",          lambda y, a, b: _larger(b, a),     lambda y, a, b: _larger(a, b), vector=True, slope="finite", chooses=True, extreme=-1, halves_ties=True, integral=True)
-fmax = elementwise("fmax",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite", chooses=True, extreme=1, skips_nan=True, halves_ties=True)
-fmin = elementwise("fmin",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite", chooses=True, extreme=-1, skips_nan=True, halves_ties=True)
+maximum = elementwise("maximum",          lambda y, a, b: _larger(a, b),     lambda y, a, b: _larger(b, a), vector=True, slope="finite", chooses=True, extreme=1, halves_ties=True, integral=True, stablehlo="maximum")
+minimum = elementwise("minimum",          lambda y, a, b: _larger(b, a),     lambda y, a, b: _larger(a, b), vector=True, slope="finite", chooses=True, extreme=-1, halves_ties=True, integral=True, stablehlo="minimum")
+fmax = elementwise("fmax",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite", chooses=True, extreme=1, skips_nan=True, halves_ties=True, stablehlo=stablehlo_rules.skipping_nan("maximum"))
+fmin = elementwise("fmin",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite", chooses=True, extreme=-1, skips_nan=True, halves_ties=True, stablehlo=stablehlo_rules.skipping_nan("minimum"))
 max_ = elementwise("max_",                lambda y, a, b: where(less(a, b), 0, 1),
                                                                              lambda y, a, b: where(less(a, b), 1, 0),
-                   python="max(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(a, b), b, a), chooses=True, extreme=1, returns_operand=True, of_numbers=True)
+                   python="max(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(a, b), b, a), chooses=True, extreme=1, returns_operand=True, of_numbers=True, stablehlo=stablehlo_rules.chosen_operand("LT"))
 min_ = elementwise("min_",                lambda y, a, b: where(less(b, a), 0, 1),
                                                                              lambda y, a, b: where(less(b, a), 1, 0),
-                   python="min(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(b, a), b, a), chooses=True, extreme=-1, returns_operand=True, of_numbers=True)
+                   python="min(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(b, a), b, a), chooses=True, extreme=-1, returns_operand=True, of_numbers=True, stablehlo=stablehlo_rules.chosen_operand("GT"))
 #                                         ∂y/∂c    ∂y/∂a                            ∂y/∂b
 where = elementwise("where",              None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
-                    evaluate=lambda c, a, b: np.where(c, a, b)[()], fold=identities.where, slope="finite", linear=(1, 2), selects=True, chooses=True)
+                    evaluate=lambda c, a, b: np.where(c, a, b)[()], fold=identities.where, slope="finite", linear=(1, 2), selects=True, chooses=True, stablehlo=stablehlo_rules.choice)
 select = elementwise("select",            None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
-                     python="b if a else c", result=lambda c, a, b: _type_of_choice(c, a, b), slope="finite", batch=where, linear=(1, 2), selects=True, chooses=True, returns_operand=True)
+                     python="b if a else c", result=lambda c, a, b: _type_of_choice(c, a, b), slope="finite", batch=where, linear=(1, 2), selects=True, chooses=True, returns_operand=True, stablehlo=stablehlo_rules.choice)
 #                                         ∂y/∂x                              ∂y/∂lo, ∂y/∂hi
 clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x), where(bitwise_or(equal(x, lo), equal(x, hi)), 0.5, 1), 0),
                                                                              lambda y, x, lo, hi: _below(x, lo, hi),
                                                                              lambda y, x, lo, hi: _above(x, lo, hi),
-                   fold=identities.clip, slope="finite", chooses=True, halves_ties=True, least=signs.clipped)
+                   fold=identities.clip, slope="finite", chooses=True, halves_ties=True, least=signs.clipped, stablehlo=stablehlo_rules.clipped)
 
 # ------------------------------------------------------------------------------- signs and rounding
 #                                         ∂y/∂x
 
-absolute = elementwise("absolute",        lambda y, x: _direction(y, x),        syntax=numpy_syntax("abs"), slope="finite", size=True, integral=True, exact=True)
-abs_ = elementwise("abs_",                lambda y, x: _direction(y, x),        python="abs(a)", slope="finite", batch=absolute, size=True, integral=True, exact=True)
-fabs = elementwise("fabs",                lambda y, x: _direction(y, x),                 math=math.fabs, slope="finite", size=True, exact=True)
-sign = elementwise("sign",                None, exact=True, least=signs.same_sign)
-floor = elementwise("floor",              None,                                 math=math.floor, exact=True, least=signs.whole)
-ceil = elementwise("ceil",                None,                                 math=math.ceil, exact=True, least=signs.whole)
-trunc = elementwise("trunc",              None,                                 math=math.trunc, exact=True, least=signs.whole)
-rint = elementwise("rint",                None, exact=True, least=signs.whole)
+absolute = elementwise("absolute",        lambda y, x: _direction(y, x),        syntax=numpy_syntax("abs"), slope="finite", size=True, integral=True, exact=True, stablehlo=stablehlo_rules.magnitude)
+abs_ = elementwise("abs_",                lambda y, x: _direction(y, x),        python="abs(a)", slope="finite", batch=absolute, size=True, integral=True, exact=True, stablehlo=stablehlo_rules.magnitude)
+fabs = elementwise("fabs",                lambda y, x: _direction(y, x),                 math=math.fabs, slope="finite", size=True, exact=True, stablehlo=stablehlo_rules.magnitude)
+sign = elementwise("sign",                None, exact=True, least=signs.same_sign, stablehlo=stablehlo_rules.sign)
+floor = elementwise("floor",              None,                                 math=math.floor, exact=True, least=signs.whole, stablehlo=stablehlo_rules.rounding("floor"))
+ceil = elementwise("ceil",                None,                                 math=math.ceil, exact=True, least=signs.whole, stablehlo=stablehlo_rules.rounding("ceil"))
+trunc = elementwise("trunc",              None,                                 math=math.trunc, exact=True, least=signs.whole, stablehlo=stablehlo_rules.truncated)
+rint = elementwise("rint",                None, exact=True, least=signs.whole, stablehlo=stablehlo_rules.rounding("round_nearest_even"))
 nan_to_num = elementwise("nan_to_num",    lambda y, x: where(isfinite(x), 1, 0), slope="finite", chooses=True, least=signs.and_zero)
 #                                         ∂y/∂a                                 ∂y/∂b
 nextafter = elementwise("nextafter",      1,                                    None,     math=math.nextafter)
@@ -179,39 +180,39 @@ round_ = elementwise("round",             None,                                 
 # ---------------------------------------------------------------------------------- complex numbers
 #                                         ∂y/∂x
 
-real = elementwise("real",                1, linear=(0,), read_only=True, exact=True, least=signs.moved)
-imag = elementwise("imag",                -1j, linear=(0,), read_only=True, exact=True)
-conjugate = elementwise("conjugate",      1,  linear=(0,), syntax=numpy_syntax("conj"), exact=True)  # not holomorphic: its rules are below
+real = elementwise("real",                1, linear=(0,), read_only=True, exact=True, least=signs.moved, stablehlo=stablehlo_rules.real_part)
+imag = elementwise("imag",                -1j, linear=(0,), read_only=True, exact=True, stablehlo=stablehlo_rules.imaginary_part)
+conjugate = elementwise("conjugate",      1,  linear=(0,), syntax=numpy_syntax("conj"), exact=True, stablehlo=stablehlo_rules.conjugated)  # not holomorphic: its rules are below
 
 #                                         ∂y/∂a    ∂y/∂b
 complex_of = elementwise("complex_of",    1,       1j,  evaluate=complex, syntax=builtin_syntax("complex"),
                          result=lambda a, b: Scalar("complex128", weak=True),  # of two numbers
-                         batch=lambda a, b: a + 1j * b)
+                         batch=lambda a, b: a + 1j * b, stablehlo="complex")
 
 # ---------------------------------------------------------------------- comparisons, logic and bits
 
-less = elementwise("less",                      None, None, python="a < b", compares=True, fold=identities.comparison)
-less_equal = elementwise("less_equal",          None, None, python="a <= b", compares=True, fold=identities.comparison)
-greater = elementwise("greater",                None, None, python="a > b", compares=True, fold=identities.comparison)
-greater_equal = elementwise("greater_equal",    None, None, python="a >= b", compares=True, fold=identities.comparison)
-equal = elementwise("equal",                    None, None, python="a == b", commutes=True, compares=True, fold=identities.comparison)
-not_equal = elementwise("not_equal",            None, None, python="a != b", commutes=True, compares=True, fold=identities.comparison)
-logical_and = elementwise("logical_and",        None, None)
-logical_or = elementwise("logical_or",          None, None)
-logical_xor = elementwise("logical_xor",        None, None)
-logical_not = elementwise("logical_not",        None, negates=True)
-not_ = elementwise("not_",                      None,       python="not a", batch=logical_not, negates=True, of_numbers=True)
-and_ = elementwise("and_",                      None, None, python="a and b", result=lambda a, b: Scalar("bool"), batch=logical_and, of_numbers=True)  # of truth values
-or_ = elementwise("or_",                        None, None, python="a or b", result=lambda a, b: Scalar("bool"), batch=logical_or, of_numbers=True)
-bitwise_and = elementwise("bitwise_and",        None, None, python="a & b", fold=identities.both, least=signs.bits_of_both)
-bitwise_or = elementwise("bitwise_or",          None, None, python="a | b", least=signs.bits_of_either)
-bitwise_xor = elementwise("bitwise_xor",        None, None, python="a ^ b", least=signs.bits_of_either)
-invert = elementwise("invert",                  None,       python="~a")
+less = elementwise("less",                      None, None, python="a < b", compares=True, fold=identities.comparison, stablehlo=stablehlo_rules.comparison("LT"))
+less_equal = elementwise("less_equal",          None, None, python="a <= b", compares=True, fold=identities.comparison, stablehlo=stablehlo_rules.comparison("LE"))
+greater = elementwise("greater",                None, None, python="a > b", compares=True, fold=identities.comparison, stablehlo=stablehlo_rules.comparison("GT"))
+greater_equal = elementwise("greater_equal",    None, None, python="a >= b", compares=True, fold=identities.comparison, stablehlo=stablehlo_rules.comparison("GE"))
+equal = elementwise("equal",                    None, None, python="a == b", commutes=True, compares=True, fold=identities.comparison, stablehlo=stablehlo_rules.comparison("EQ"))
+not_equal = elementwise("not_equal",            None, None, python="a != b", commutes=True, compares=True, fold=identities.comparison, stablehlo=stablehlo_rules.comparison("NE"))
+logical_and = elementwise("logical_and",        None, None, stablehlo=stablehlo_rules.logical("and"))
+logical_or = elementwise("logical_or",          None, None, stablehlo=stablehlo_rules.logical("or"))
+logical_xor = elementwise("logical_xor",        None, None, stablehlo=stablehlo_rules.logical("xor"))
+logical_not = elementwise("logical_not",        None, negates=True, stablehlo=stablehlo_rules.logical("not"))
+not_ = elementwise("not_",                      None,       python="not a", batch=logical_not, negates=True, of_numbers=True, stablehlo=stablehlo_rules.logical("not"))
+and_ = elementwise("and_",                      None, None, python="a and b", result=lambda a, b: Scalar("bool"), batch=logical_and, of_numbers=True, stablehlo=stablehlo_rules.logical("and"))  # of truth values
+or_ = elementwise("or_",                        None, None, python="a or b", result=lambda a, b: Scalar("bool"), batch=logical_or, of_numbers=True, stablehlo=stablehlo_rules.logical("or"))
+bitwise_and = elementwise("bitwise_and",        None, None, python="a & b", fold=identities.both, least=signs.bits_of_both, stablehlo="and")
+bitwise_or = elementwise("bitwise_or",          None, None, python="a | b", least=signs.bits_of_either, stablehlo="or")
+bitwise_xor = elementwise("bitwise_xor",        None, None, python="a ^ b", least=signs.bits_of_either, stablehlo="xor")
+invert = elementwise("invert",                  None,       python="~a", stablehlo="not")
 left_shift = elementwise("left_shift",          None, None, python="a << b")
 right_shift = elementwise("right_shift",        None, None, python="a >> b", least=signs.not_less_than_zero)
-isnan = elementwise("isnan",                    None,       math=math.isnan, tests_finite=True)
-isinf = elementwise("isinf",                    None,       math=math.isinf, tests_finite=True)
-isfinite = elementwise("isfinite",              None,       math=math.isfinite, tests_finite=True)
+isnan = elementwise("isnan",                    None,       math=math.isnan, tests_finite=True, stablehlo=stablehlo_rules.is_nan)
+isinf = elementwise("isinf",                    None,       math=math.isinf, tests_finite=True, stablehlo=stablehlo_rules.is_infinite)
+isfinite = elementwise("isfinite",              None,       math=math.isfinite, tests_finite=True, stablehlo=stablehlo_rules.is_finite)
 signbit = elementwise("signbit",                None)
 
 # -------------------------------------------------------------- derivatives of what was thrown away
@@ -219,7 +220,7 @@ signbit = elementwise("signbit",                None)
 #                                                 ∂y/∂a                  ∂y/∂b
 strong_product = elementwise("strong_product",    lambda y, a, b: b,     lambda y, a, b: a,  slope="finite", fold=identities.strong_product,
                              syntax=python_syntax("np.where(a != 0, a * b, 0.0)"),
-                             evaluate=lambda a, b: _strong_product(a, b))  # Note [Strong zeros], chain_rule.py
+                             evaluate=lambda a, b: _strong_product(a, b), stablehlo=stablehlo_rules.product_or_zero)  # Note [Strong zeros], chain_rule.py
 strong_both = elementwise("strong_both",          lambda y, a, b: b,     lambda y, a, b: a,  slope="finite",
                           syntax=python_syntax("np.where((a != 0) & (b != 0), a * b, 0.0)"),
                           evaluate=lambda a, b: _strong_product(a, b, b))  # 0 where either is 0
@@ -613,3 +614,30 @@ def _lower_astype(op: Op, x: Value) -> Value | None:
     if not _is_complex(x) or np.dtype(dtype).kind not in "iuf":
         return None
     return as_dtype(real(x), dtype)
+
+
+# ------------------------------------------------------------------ of what StableHLO has no op for
+
+
+def _sinh(x):
+    """sinh, exact near 0 and finite as far as it is."""
+    near = expm1(where(absolute(x) < 1, x, 0.0))
+    far = exp(absolute(x) - math.log(2)) - exp(-absolute(x) - math.log(2))
+    return where(absolute(x) < 1, 0.5 * (near + near / (near + 1)), where(x < 0, -far, far))
+
+
+def _arcsinh(x):
+    """arcsinh, exact near 0, and without squares of large numbers."""
+    size = absolute(x)
+    near = where(size > 1e9, 1.0, size)
+    found = where(size > 1e9, log(size) + math.log(2),
+                  log1p(near + near * near / (1 + sqrt(near * near + 1))))
+    return where(x < 0, -found, found)
+
+
+def _length(a, b):
+    """hypot, without squares of large or small numbers."""
+    large, small = maximum(absolute(a), absolute(b)), minimum(absolute(a), absolute(b))
+    ratio = small / where(equal(large, 0), 1.0, large)
+    infinite = bitwise_or(isinf(a), isinf(b))
+    return where(infinite, math.inf, large * sqrt(1 + ratio * ratio))

@@ -92,6 +92,8 @@ class Record:
     # `cuda` says what these do; None: it stays as it is.  Note [Lowering rules]
     lower: Callable | None = None
     cuda: Callable | None = None
+    # (text, op, *xs) -> what it is in StableHLO, or NotImplemented: Note [StableHLO]
+    stablehlo: Callable | None = None
     # "operands": native code needs its array operands contiguous; "all": makes the result so, too
     contiguous: str = ""
     ring: bool = False  # a sum, a difference or a product: what indices are computed by
@@ -168,6 +170,7 @@ class Record:
     # operands (Note [Least values], signs.py); None: what the other facts imply
     least: Callable | float | tuple | None = None
     fill: int | None = None  # the number that all elements are
+    unwritten: bool = False  # its elements are not said
     integral: bool = False  # elementwise: an integer where, and only where, all operands are
     converts: bool = False  # elementwise: the same number, in another dtype
     tame_at_one: bool = False  # steep, but finite, and so is its slope, where all operands are 1
@@ -292,6 +295,15 @@ def shared(rule: Callable) -> Callable:
 # `cuda`; of the others `lower` holds on both.  Considered: an argument of each rule, whether there
 # is BLAS, which sixty rules would take and four would read; a context value, such as `deriving`,
 # with which a rule means one thing or another, unseen where it is called: by that of einsum, say.
+
+
+# Note [StableHLO]
+# `stablehlo(text, op, *xs)` appends to a Text (stablehlo_text.py) what `op` is for the operands xs,
+# Tensors or known values of which one at least is a Tensor, and returns the result, or a list of
+# several.  Without a rule, or where it returns NotImplemented, an op that moves elements (`moves`)
+# is a view or a gather of the elements that `evaluate` picks, one that has a lowering rule is what
+# that emits, and any other is refused.  A rule of an op with blocks is given the values around as
+# its third argument.
 
 
 def lowers(*records: Record, cuda: Callable | None = None) -> Callable:

@@ -519,6 +519,7 @@ spread = define(
     cheap=True,
     shapes=(1,), same_shape=1,
     moves=(0,), batch=_batch_spread, total=True, same_elements=True, broadcasts=True,
+    stablehlo=lambda text, op, s, x: text.tensor(s, op.output.type.dtype, np.shape(x)),
 )
 
 
@@ -621,6 +622,7 @@ sum_to = define(
     shapes=(1,), same_shape=1,
     views=(0,),  # x_bar itself, where nothing is summed
     broadcasts=True,
+    stablehlo=lambda text, op, x_bar, x: text.summed(x_bar, np.shape(x)),
     depends=gathered(lambda places, bar, x, **attrs: np.broadcast_to(places, np.shape(bar))),
     batch=_batch_sum_to,
 )

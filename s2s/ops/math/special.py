@@ -56,6 +56,7 @@ from ..core.record import (
     value,
 )
 from ..core.signs import ABOVE_ZERO, same_sign
+from ..core.stablehlo_rules import in_ops, named
 from ..core.stop_gradient import barrier
 
 # --------------------------------------------------------------------------------------- definition
@@ -542,9 +543,9 @@ def log_logistic(x):
     return min(x, 0.0) - math.log1p(math.exp(-abs(x)))
 
 
-expit_record = _special("expit",               lambda y, x: y * (1 - y),        of_numbers=lambda x: expit_of_number(x), slope="finite", least=ABOVE_ZERO)
-expit_of_number = _helper(expit, lambda: expit_record, vector="expit", least=ABOVE_ZERO)
-logit = _special("logit",                      lambda y, x: 1 / (x * (1 - x)),  of_numbers=lambda x: log(x) - log1p(-x))
+expit_record = _special("expit",               lambda y, x: y * (1 - y),        of_numbers=lambda x: expit_of_number(x), slope="finite", least=ABOVE_ZERO, stablehlo="logistic")
+expit_of_number = _helper(expit, lambda: expit_record, vector="expit", least=ABOVE_ZERO, stablehlo=named("logistic"))
+logit = _special("logit",                      lambda y, x: 1 / (x * (1 - x)),  of_numbers=lambda x: log(x) - log1p(-x), stablehlo=in_ops(lambda x: log(x) - log1p(-x)))
 log_expit = _special("log_expit",              lambda y, x: expit_record(-x), of_numbers=lambda x: log_expit_of_number(x), slope="finite")
 log_expit_of_number = _helper(log_logistic, lambda: log_expit)
 

@@ -38,6 +38,7 @@ from ..core.record import (
     value,
 )
 from ..core.shape import members
+from ..core.stablehlo_rules import rounding
 
 FUNCTIONS[abs] = ew.abs_
 FUNCTIONS.update({operator.add: ew.add, operator.sub: ew.subtract, operator.mul: ew.multiply,
@@ -117,7 +118,8 @@ round_to_int = define("round_to_int", evaluate=round, infer=lambda x: INT,
                       syntax=builtin_syntax("round"), partials=(None,),
                       raises=raise_conditions.TO_INTEGER, elementwise=True, cheap=True,
                       vjp=no_vjp, jvp=no_jvp,
-                      batch=lambda x: astype(ew.round_(x, 0), dtype="int64"), of_numbers=True)
+                      batch=lambda x: astype(ew.round_(x, 0), dtype="int64"), of_numbers=True,
+                      stablehlo=rounding("round_nearest_even"))
 kinked(round_to_int, Kink("a step: the derivative is taken as 0", at_halves))
 
 
