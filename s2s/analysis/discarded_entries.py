@@ -58,6 +58,8 @@ class Discarded:
                  doubted: bool = False):
         self.active, self.seeded = active, set(seeded)
         self.doubted = function.params if doubted else ()
+        # levels that have been asked for
+        self.asked: set[tuple[Value, Op | None]] = set()
         # loops of whose results branches have thrown away some, and not the others
         self.blind: set[Op] = set()
         self.block = function.block
@@ -144,6 +146,7 @@ class Discarded:
         """Return how much of the cotangent of `x` there is; None if there is none at all.  `via` is
         the loop that carries it from trip to trip.
         """
+        self.asked.add((x, via))
         return self.levels.get((x, via))
 
     @cached_property
@@ -155,12 +158,19 @@ class Discarded:
         self.levels = found  # what is asked meanwhile is what is known so far
         order = list(self.values_backwards(self.block, (None,)))
         loops = any(op.name in ("for", "while") for op in walk(self.block))
+        readers: dict[tuple[Value, Op | None], set[tuple[Value, Op | None]]] = {}
+        stale = set(order)
         for _ in range(MOST_ROUNDS if loops else 1):
-            before = dict(found)
-            for x, via in order:
-                found[x, via] = self.level_by_uses(x, via)
-            if found == before:
-                break
+            for key in order if stale else ():
+                if key in stale:
+                    self.asked.clear()
+                    level = self.level_by_uses(*key)
+                    stale.discard(key)
+                    for asked in self.asked:
+                        readers.setdefault(asked, set()).add(key)
+                    if level != found.get(key):
+                        stale |= readers.get(key, set())
+                    found[key] = level
         return found
 
     def values_backwards(self, block: Block,

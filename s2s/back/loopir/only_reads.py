@@ -14,8 +14,14 @@ from ...ops.core.shape import length
 
 def only_reads(op: Op, array: Value) -> bool:
     """Whether `op`, with its blocks, only reads elements of `array`, and keeps no view of it."""
-    if array in op.inputs and not (op.record in (matmul, length) or op.record is getitem
-                                   and not isinstance(op.output.type, Array)):
-        return False
-    return all(array not in block.yields and all(only_reads(inner, array) for inner in block.ops)
-               for block in op.blocks)
+    waiting = [op]
+    while waiting:
+        op = waiting.pop()
+        if array in op.inputs and not (op.record in (matmul, length) or op.record is getitem
+                                       and not isinstance(op.output.type, Array)):
+            return False
+        for block in op.blocks:
+            if array in block.yields:
+                return False
+            waiting += block.ops
+    return True

@@ -301,6 +301,8 @@ def _successor(version: Value, body: Block) -> Value | None | bool:
         return False
     found = None
     for op in body.ops:
+        if not op.blocks and version not in op.inputs:  # as most
+            continue
         if op.record.writes == 0 and op.inputs[0] is version and version not in op.inputs[1:]:
             next_one = op.output
         elif op.name in LOOPS and version in op.inputs[(first := parts(op)[0]):]:

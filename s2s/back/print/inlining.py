@@ -25,6 +25,7 @@ from ...ops.program.recursive_callee import Recursive
 from ..syntax.ast_names import nodes_in
 from ..syntax.unparse import expression_text
 from .errstate import SilencedOps, mark
+from .placeholders import placeholder
 from .prepare import in_place_results
 
 LONGEST = 60  # columns of an inlined expression
@@ -52,6 +53,7 @@ class Layout:
         native: bool = False,
     ):
         self.function, self.one_per_line, self.spelled = function, one_per_line, spelled
+        self.native = native
         self.hushed = None if one_per_line or native else SilencedOps(function)
         self.position: dict[Op, int] = {}
         self.end: dict[Block, int] = {}
@@ -447,7 +449,7 @@ class Layout:
 
     def _choice_expression(self, op: Op, name: Callable[[Value], str]) -> ast.expr:
         test = self.expression(op.inputs[0], name)
-        first, second = (self.expression(block.yields[0], name) for block in op.blocks)
+        first, second = (self._side(op, block.yields[0], name) for block in op.blocks)
         match _choice(op):
             case "test":
                 return test
@@ -460,6 +462,14 @@ class Layout:
             case "not":
                 return ast.UnaryOp(ast.Not(), test)
         return ast.IfExp(test, first, second)
+
+    def _side(self, op: Op, value: Value, name: Callable[[Value], str]) -> ast.expr:
+        """One side of a choice: where nobody reads it, something of the type of the other, for
+        native code knows no None that a number may be.
+        """
+        if self.native and value.op is not None and value.op.name == "undefined":
+            return placeholder(op.output.type, True)
+        return self.expression(value, name)
 
 
 def _operands(op: Op) -> list[Value]:
