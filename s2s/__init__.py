@@ -52,6 +52,7 @@ from .lax import associative_scan, cond, fori_loop, scan, switch, while_loop
 from .ops.core.stop_gradient import stop_gradient
 from .ops.program.checkpoint import checkpoint
 from .runtime.call.malloc import keep_freed_memory
+from .runtime.device_arrays import block_until_ready, device_get, device_put
 from .runtime.threads.pool import set_threads, threads
 from .shards import gather, shard
 from .transformed import Lowered, Transformed
@@ -76,6 +77,7 @@ __all__ = [
     "UnsupportedError",
     "VerifyError",
     "associative_scan",
+    "block_until_ready",
     "check_grads",
     "checkpoint",
     "cond",
@@ -86,6 +88,8 @@ __all__ = [
     "custom_root",
     "custom_vjp",
     "defderivative",
+    "device_get",
+    "device_put",
     "dump",
     "eval_shape",
     "fori_loop",

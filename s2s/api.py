@@ -422,13 +422,13 @@ def jit(f: Callable, static_argnums: int | Sequence[int] = (),
     to its arguments: what is written is to be returned, and an `f` that returns nothing is refused.
 
     Options: target="cpu", parallel=None, fastmath=False, cache=True; for target="cuda" also
-    threads, of a block.  Threads share the loops whose trips do not depend on one another, and run
-    loops at once that do not need one another: with parallel=None those that the arguments make
-    long (some 200 us), with True also shorter ones, with False none; `set_threads` says how many.
-    A sum is then added up part by part, in an order that follows from the lengths alone.  Arguments
-    named by `static_argnums` and `static_argnames` are known when code is generated, and each of
-    their values has code of its own: lengths of new arrays, numbers of trips to unroll.  They must
-    be hashable.
+    threads, of a block, and the stream, of CuPy, Numba or PyTorch, that calls are on.  Threads
+    share the loops whose trips do not depend on one another, and run loops at once that do not need
+    one another: with parallel=None those that the arguments make long (some 200 us), with True also
+    shorter ones, with False none; `set_threads` says how many.  A sum is then added up part by
+    part, in an order that follows from the lengths alone.  Arguments named by `static_argnums` and
+    `static_argnames` are known when code is generated, and each of their values has code of its
+    own: lengths of new arrays, numbers of trips to unroll.  They must be hashable.
 
     As every transformed function, unless it has a parameter of that name, the result takes `out`: a
     tree of the structure of what it returns, whose arrays, of the same shapes and dtypes, results
@@ -439,7 +439,8 @@ def jit(f: Callable, static_argnums: int | Sequence[int] = (),
     is shared, are copied.
     """
     unknown = set(options) - {"target", "parallel", "fastmath",
-                              "cache"} - ({"threads"} if options.get("target") == "cuda" else set())
+                              "cache"} - ({"threads", "stream"} if options.get("target") == "cuda"
+                                          else set())
     if unknown:
         raise TypeMismatchError(f"jit has no option {', '.join(sorted(unknown))}", None,
                                 "its options are static_argnums, static_argnames, target, "

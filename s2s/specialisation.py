@@ -38,7 +38,7 @@ from .ir.types import (
     dims_of_argument,
     has_equality,
 )
-from .runtime.cuda import is_on_device
+from .runtime.device_arrays import dtype_of_device, is_on_device
 
 _PLAIN = (float, int, bool, complex)
 MOST_GUESSED = 3  # the most parameters whose ranks are tried in turn
@@ -64,7 +64,7 @@ def key_of(x) -> object:
         return form, tuple(key_of_fixed(m) if fixed else key_of(m)
                            for m, fixed in members_of(x, form))
     if is_on_device(x):
-        return "on device", np.dtype(x.dtype), tuple([n == 1 for n in x.shape])
+        return "on device", dtype_of_device(x), tuple([n == 1 for n in x.shape])
     return key_of_fixed(x)
 
 
@@ -134,10 +134,11 @@ def type_of(x, name: str | None) -> Type:
             return Scalar(x.dtype.name)
         case _ if isinstance(x, np.ndarray) or is_on_device(x):
             dims = tuple(x.shape) if name is None else dims_of_argument(x.shape, name)
-            if x.dtype.kind not in "biufc":
-                raise UnsupportedError(f"{name} is an array of {x.dtype}", None,
+            dtype = x.dtype if isinstance(x, np.ndarray) else dtype_of_device(x)
+            if dtype.kind not in "biufc":
+                raise UnsupportedError(f"{name} is an array of {dtype}", None,
                                        "pass an array of numbers")
-            return Array(x.dtype.name, dims) if dims else Scalar(x.dtype.name)
+            return Array(dtype.name, dims) if dims else Scalar(dtype.name)
         case NoneType():
             return NONE
         case np.random.Generator():
@@ -226,7 +227,16 @@ def normalised(x):
 
 def accepted_by_kernels(x):
     """Convert `x` to the form that code for a GPU takes; arrays on the device stay there."""
-    return x if is_on_device(x) else normalised(x)
+    if is_on_device(x):
+        return x
+    if type(x) is tuple or is_container(x):
+        form = form_of(x)
+        members = x if form is None else form.members(x)
+        inside = list(map(accepted_by_kernels, members))
+        if all(a is b for a, b in zip(inside, members)):
+            return x
+        return tuple(inside) if form is None else form.build(inside)
+    return normalised(x)
 
 
 def signature_of(function: Callable) -> inspect.Signature:

@@ -143,6 +143,25 @@ def test_what_is_on_the_device_stays_there():
     agree(result.copy_to_host(), s2s.grad(fused)(X, POSITIVE), 1e-12)
 
 
+def test_trees_go_to_the_device_and_back():
+    def step(state, rate):
+        return {"x": state["x"] - rate * state["v"], "v": (state["v"] * 2.0)}
+
+    state = {"x": X, "v": POSITIVE}
+    there = s2s.device_put(state)
+    assert all(hasattr(x, "copy_to_host") for x in there.values())
+    stepped = s2s.block_until_ready(s2s.jit(step, target="cuda", threads=8)(there, 0.5))
+    assert all(hasattr(x, "copy_to_host") for x in stepped.values())
+    back = s2s.device_get(stepped)
+    agree((back["x"], back["v"]), (X - 0.5 * POSITIVE, 2.0 * POSITIVE), 1e-12)
+
+
+def test_kernels_are_on_the_stream_that_is_given():
+    f, args = EXAMPLES["softmax"]
+    on_stream = s2s.jit(f, target="cuda", threads=8, stream=48)
+    agree(on_stream(*args), f(*args), 1e-12)
+
+
 def test_threads_must_be_a_power_of_two():
     with pytest.raises(s2s.UnsupportedError, match="3 threads in a block"):
         s2s.jit(newton, target="cuda", threads=3)(2.0, 1e-9)

@@ -77,11 +77,12 @@ class CudaModule(Module):
     kernels: dict[str, str] = field(default_factory=dict)
 
 
-def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
+def render_cuda(function: Function, threads: int = THREADS,
+                has_stream: bool = False) -> CudaModule:
     """`function`, in loop form, as a module for numba.cuda.
 
     Its entry takes arrays on the device and returns arrays on the device. `threads` is the number
-    of threads in a block: a power of two.
+    of threads in a block: a power of two. With `has_stream` kernels are on the module's `STREAM`.
     """
     in_loops = {inner for op in walk(function.block) if op.blocks and op.record is not if_record
                 for block in op.blocks for inner in walk(block)}
@@ -95,7 +96,7 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
                 f"{op.record.helper.asks_for}, which Python does, in CUDA code", op.line,
                 'compile for target="cpu", or call it outside of what is compiled')
     function = insert_copies(function, results=True, augmented=False)
-    host = Host(collect_regions(mark_lane_tapes(function)))
+    host = Host(collect_regions(mark_lane_tapes(function)), has_stream)
     main = host.function()
     helpers = {op.record.helper: None for op in walk(main.block) if op.record.helper is not None}
     launched = {op.attrs["kernel"] for op in walk(main.block) if op.record is launch}
@@ -135,6 +136,8 @@ def _header(used: set[str], threads: int) -> list[str]:
     numba = [*(["config"] if arrays else []), "cuda", *types]
     sizes = {"TEAMS": f"{16 * BLOCKS}  # in a grid of theirs, at most",
              "ROOM": f"{ROOM}  # numbers in an array of theirs, or of tapes at first"}
+    if "STREAM" in used:
+        arrays += ["STREAM = 0  # of kernels: the caller sets it", ""]
     teams = [f"{name} = {text}" for name, text in sizes.items() if name in used]
     return [*(["import math"] if "math" in used else []), "import numpy as np",
             f"from numba import {', '.join(sorted(numba, key=lambda name: name != 'config'))}", "",
@@ -225,10 +228,15 @@ def _allocation(*lengths: ast.expr, type: Array, zero: bool) -> ast.expr:
     return dotted_call("cp.zeros" if zero else "cp.empty", only(lengths), *dtype)
 
 
-def _launch(grid: ast.expr, *args: ast.expr, kernel: str, kind: str) -> ast.expr:
+def _launch(grid: ast.expr, *args: ast.expr, kernel: str, kind: str,
+            has_stream: bool) -> ast.expr:
     one, threads = ast.Constant(1), ast.Name("THREADS", ast.Load())
-    where = (grid if kind == "teams" else ast.Tuple([one, one] if kind == "single"
-                                                    else [grid, threads], ast.Load()))
+    where = [one, one] if kind == "single" else [grid, threads]
+    if kind == "teams":
+        where = [ast.Starred(grid, ast.Load())] if has_stream else [grid]
+    if has_stream:
+        where.append(ast.Name("STREAM", ast.Load()))
+    where = where[0] if len(where) == 1 else ast.Tuple(where, ast.Load())
     return ast.Call(ast.Subscript(ast.Name(kernel, ast.Load()), where, ast.Load()), list(args), [])
 
 
@@ -252,7 +260,7 @@ add_parts = Record("add parts", evaluate=None, pure=False, infer=lambda x, parts
 blocks_in = Record("blocks in", evaluate=None, infer=lambda teams: INT,
                    syntax=lambda teams: ast.Subscript(teams, ast.Constant(0), ast.Load()))
 launch = Record("launch", evaluate=None, pure=False,
-                infer=lambda blocks, *args, kernel, kind: NONE, syntax=_launch)
+                infer=lambda blocks, *args, kernel, kind, has_stream: NONE, syntax=_launch)
 combine_parts = Record("combine parts", evaluate=None, pure=False,
                        infer=lambda parts, *, type, name: type,
                        syntax=lambda parts, *, type, name: call(
@@ -304,8 +312,8 @@ def _call_method(x: ast.expr, name: str) -> ast.expr:
 class Host:
     """Emits the host's function, and collects the kernels that it launches."""
 
-    def __init__(self, loops: Function):
-        self.loops = loops
+    def __init__(self, loops: Function, has_stream: bool):
+        self.loops, self.has_stream = loops, has_stream
         self.kernels: list[Kernel] = []
         self.env: dict[Value, Value] = {}
         self.roles, self.memory = Roles(loops), Memory(loops)
@@ -461,7 +469,7 @@ class Host:
                 elif isinstance(key, str) and given.get(key) is None:
                     given[key] = self.allocate([capacity, trips], v)
             emit(launch, grid, trips, *reads, *extra, *(given[key] for key in kernel.writes),
-                 *parts.values(), kernel=kernel.name, kind=kind)
+                 *parts.values(), kernel=kernel.name, kind=kind, has_stream=self.has_stream)
             for k in kernel.private:
                 emit(add_parts, arrays[k], given[k])
             return given

@@ -54,7 +54,7 @@ from .thread_body import (
 
 # names used by the kernels' module: host.py, grid_stride.py
 CUDA_NAMES = frozenset({"cuda", "boolean", "float32", "float64", "int64", "uint32", "THREADS",
-                        "BLOCKS", "TEAMS", "ROOM",
+                        "BLOCKS", "TEAMS", "ROOM", "STREAM",
                         "blocks_of", "teams_of", "number", "to_numpy", "cp", "config", "given",
                         "teams_in", "room_for", "add_parts", "meet",
                         *(f"{reduction_by(step)[0]}_of" for step in STEPS)})
