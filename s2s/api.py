@@ -343,7 +343,7 @@ def hvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
 @decorator
 def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
          out_axes: int | Sequence[int | None] = 0, axis_name: Hashable | None = None,
-         axis_size: int | None = None) -> Transformed:
+         axis_size: int | None = None, lanes: str | None = None) -> Transformed:
     """Transform `f` to work on many lanes at once: each argument has one more axis, where `in_axes`
     says, and so has the result.
 
@@ -355,8 +355,19 @@ def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
     `axis_name` names the axis of lanes for the collectives of `s2s.lax`, over which lanes of `f`
     tell each other what they have.  `axis_size` is the number of lanes, which arguments with lanes
     tell, too; without any, it has to be given.
+
+    Calls of a function that calls itself run as one batch for all lanes, each depth of the
+    recursion at once, if that works on arrays; in Python's numbers each lane makes its own calls,
+    which compiled code has sooner.  `lanes` says it for both: "together", which is refused where
+    lanes cannot, or "apart".
     """
-    return Transformed("vmap", f, lane_options("vmap", in_axes, out_axes, axis_name, axis_size))
+    options = lane_options("vmap", in_axes, out_axes, axis_name, axis_size)
+    if lanes is not None:
+        if lanes not in ("together", "apart"):
+            raise TypeMismatchError(f"vmap with lanes={lanes!r}", None,
+                                    'say "together" or "apart", or leave it out')
+        options["together"] = lanes == "together"
+    return Transformed("vmap", f, options)
 
 
 def lane_options(what: str, in_axes, out_axes, axis_name, axis_size) -> dict:

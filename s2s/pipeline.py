@@ -35,7 +35,7 @@ from .ops.program.recursive_callee import calls_itself, recursive_callees, with_
 from .passes import Pass, dump, ordered, run, stage
 from .runtime.cuda import compiled as cuda_code
 from .runtime.debug.load_source import load
-from .transform.batch import vmap
+from .transform.batch import recursive_calls, vmap
 from .transform.cleanup.cse import cse
 from .transform.cleanup.dce import dce
 from .transform.cleanup.dead_stores import drop_dead_stores
@@ -155,12 +155,16 @@ def linearize(function: Function, wrt: Sequence[int]) -> Function:
 
 
 def batch(function: Function, in_axes: Sequence[int | None], out_axes,
-          types: Sequence[Type] | None = None, each_writes: bool = False, **axis) -> Function:
+          types: Sequence[Type] | None = None, each_writes: bool = False,
+          together: bool | None = None, **axis) -> Function:
     """Transform f(*xs) -> *ys for one lane to f_vmap(*xs) -> *ys for many; `axis_name` and
-    `axis_size` are in `axis`.
+    `axis_size` are in `axis`.  `together` says whether calls of recursive functions run as batches;
+    None: if that pays.
     """
     note_dependency(lanes_are_threads, lanes_are_threads())
-    return stage(vmap.vmap(function, in_axes, out_axes, types, each_writes, **axis), "vmap")
+    calls = None if lanes_are_threads() else recursive_calls.Policy(together)
+    return stage(vmap.vmap(function, in_axes, out_axes, types, each_writes, calls=calls, **axis),
+                 "vmap")
 
 
 def finish(function: Function) -> Function:

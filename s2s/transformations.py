@@ -120,7 +120,7 @@ def gradient_of(t, types: tuple) -> Function:
 
 def batch_of(t, types: tuple) -> Function:
     in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
-    named = {key: t.options[key] for key in ("axis_name", "axis_size", "workers")
+    named = {key: t.options[key] for key in ("axis_name", "axis_size", "workers", "together")
              if key in t.options}
     parameters = list(t.signature.parameters.values())
     if len(parameters) != len(types) or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)

@@ -9,7 +9,7 @@ length in each lane.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -104,13 +104,15 @@ class Region:
 class Lanes:
     """The batched values of `function` and its divergent ops, where the parameters `roots` are
     batched; with `each_writes`, whatever writes into captured objects diverges.  `name` is that of
-    the axis of lanes: they meet at collectives over it.  Raises UnsupportedError where not all of
-    them would reach one.
+    the axis of lanes: they meet at collectives over it.  `batches(op, flags)` tests whether a call
+    of a recursive function, with these arguments batched, is one for all lanes.  Raises
+    UnsupportedError where not all lanes would reach a collective.
     """
 
     def __init__(self, function: Function, roots: Iterable[Value], each_writes: bool = False,
-                 name: Hashable | None = None):
-        self.each_writes, self.name = each_writes, name
+                 name: Hashable | None = None,
+                 batches: Callable[[Op, tuple[bool, ...]], bool] | None = None):
+        self.each_writes, self.name, self.batches = each_writes, name, batches
         self.batched: set[Value] = set(roots)
         self.ragged: set[Value] = set()  # tapes
         self.ragged_extents: set[str] = set()  # of arrays
@@ -225,7 +227,10 @@ class Lanes:
         flags = tuple(x in self.batched for x in op.inputs)
         if isinstance(op.attrs["callee"], Recursive):
             if any(flags):
-                self.diverge(op)  # lanes recurse to different depths
+                if self.batches is None or not self.batches(op, flags):
+                    self.diverge(op)  # lanes recurse to different depths
+                for out in op.outputs:
+                    self.mark(out)
             return
         if self.each_writes and any(isinstance(x.type, Generator) for x in op.inputs):
             function = op.attrs["callee"].function_for(op.inputs)
@@ -346,12 +351,16 @@ class Lanes:
                 op.name != "if" and lanes_are_threads() and self.is_batched(op)
                 and not self.meets(op) and is_number_code(Block(ops=[op]))
                 and not any(map(fills_arrays, walk(Block(ops=[op]))))):
-            self.divergent.add(op)
+            self.part(op)
         if op in self.divergent:
             for out in op.outputs:
                 self.mark(out)
                 if isinstance(out.type, List):
                     self.ragged.update(self.families[out])
+
+    def part(self, op: Op) -> None:
+        """Note a branch or loop at which lanes part."""
+        self.divergent.add(op)
 
     def touches_ragged(self, op: Op) -> bool:
         return any(True for _ in self.ragged_in(op))

@@ -71,7 +71,10 @@ class _Index:
         """The index into the array of all lanes."""
         if self.together and not self.differs:
             return ("...", *self.pattern), [o for _, part in self.entries for o, _ in part]
-        lane = FUNCTIONS[np.arange](count)
+        return self.in_rows(FUNCTIONS[np.arange](count))
+
+    def in_rows(self, lane: Value) -> tuple[Pattern, list[Value]]:
+        """The index into the rows that `lane` numbers."""
         return (("i", *self.pattern),
                 [align(lane, 0, self.most) if self.most else lane, *self.aligned()])
 
@@ -98,6 +101,23 @@ def batch_getitem(getitem: Record, flags, x: Value, *operands: Value, pattern: P
         return FUNCTIONS[np.moveaxis](part, index.place, 0)
     pattern, operands = index.after_lanes(RECORDS["length"](x, axis=0))
     part = getitem(x, *operands, pattern=pattern)
+    return index.moved(part, 1, True) if index.is_moved() else part
+
+
+def getitem_in_rows(x: Value, lane: Value, flags, *operands: Value, pattern: Pattern):
+    """`x[lane[k]][...]` for each k: index rows of `x` with `operands`, of which the flagged differ
+    with k; None, without a rule, as above.
+    """
+    if not isinstance(x.type, Array):
+        return None
+    index = _Index(flags, operands, pattern, rank(x) - 1)
+    if index.ragged:
+        return None
+    index.differs = True
+    pattern, operands = index.in_rows(lane)
+    while pattern[-1] == "...":
+        pattern = pattern[:-1]
+    part = RECORDS["getitem"](x, *operands, pattern=pattern)
     return index.moved(part, 1, True) if index.is_moved() else part
 
 

@@ -342,6 +342,7 @@ def _jvp_arange(dots, y, start, stop, step):
 arange_record = define("arange", evaluate=np.arange, infer=_infer_arange, syntax=_arange_syntax,
                        vjp=_vjp_arange, jvp=_jvp_arange, cheap=True,
                        raises=array_raise_conditions.RANGE, of_numbers=True, exact=True,
+                       distinct=True,
                        states_both="np.arange of tangents would have another length")
 kinked(arange_record,
        Kink("a step: the derivative is that of as many numbers",

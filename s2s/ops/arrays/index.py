@@ -383,7 +383,9 @@ def _was_as_long(v: Value, part: Value) -> bool:
 
 
 def _may_repeat(pattern: Pattern, operands) -> bool:
-    """Whether an index may name an element twice; a mask or an array that counts up does not."""
+    """Whether an index may name an element twice; a mask, or an array that counts up or says where
+    a mask is true, does not.
+    """
     arrays = [o for p, o in paired(pattern, operands) if p == "i" and not is_integer(o)]
     if any(isinstance(o.type, Unknown) for o in arrays):
         return True
@@ -393,14 +395,14 @@ def _may_repeat(pattern: Pattern, operands) -> bool:
 
 
 def _counts(x: Value) -> bool:
-    """Whether `x` is np.arange plus or minus a number."""
+    """Whether `x` is np.arange or np.flatnonzero, plus or minus a number."""
     while (
         x.op is not None
         and x.op.name in ("add", "subtract")
         and isinstance(x.op.inputs[1].type, Scalar)
     ):
         x = x.op.inputs[0]
-    return x.op is not None and x.op.name == "arange"
+    return x.op is not None and x.op.record.distinct
 
 
 def last_writes(shape, index):

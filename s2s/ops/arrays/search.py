@@ -103,6 +103,7 @@ flatnonzero_record = define(
     infer=lambda c: Array("int64", (named_extent(("mask", c)),)),
     syntax=lambda c: numpy_call("flatnonzero", c),
     partials=(None,),
+    distinct=True,
     native="search", contiguous="operands",
 )
 for _each in (nonzero_record, flatnonzero_record):

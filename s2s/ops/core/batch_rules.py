@@ -84,6 +84,19 @@ same_core = define(
                                           [n, m, ast.Constant(name)], []), depends=anything)
 
 
+def check_calls(n, m):
+    if n != m:
+        raise ValueError(f"calls of a recursive function make arrays of lengths {n} and {m}: say "
+                         "vmap(..., lanes='apart'), so that each lane makes its own calls")
+
+
+same_in_calls = define(
+    "same_in_calls", evaluate=check_calls, infer=lambda n, m: NONE, helper=check_calls, pure=False,
+    fold=lambda n, m: value(None) if n is m else None, vjp=no_vjp, jvp=no_jvp,
+    syntax=lambda n, m: ast.Call(ast.Name("check_calls", ast.Load()), [n, m], []),
+    depends=anything)
+
+
 def batched_over(x: Value, count: Value, dtype: str | None = None) -> Value:
     """`x`, broadcast over `count` lanes."""
     dtype = dtype or dtype_of(x.type)

@@ -171,6 +171,7 @@ class Record:
     least: Callable | float | tuple | None = None
     fill: int | None = None  # the number that all elements are
     unwritten: bool = False  # its elements are not said
+    distinct: bool = False  # no two elements of its result, a vector, are equal
     integral: bool = False  # elementwise: an integer where, and only where, all operands are
     converts: bool = False  # elementwise: the same number, in another dtype
     tame_at_one: bool = False  # steep, but finite, and so is its slope, where all operands are 1

@@ -76,7 +76,7 @@ from ...ops.program.custom_rules import Halves, differentiable_arguments, is_rul
 from ...ops.program.list_arrays import list_stack, one_shape
 from ...ops.program.list_ops import list_get, list_of
 from ...ops.program.outside_writes import write_outside
-from ...ops.program.recursive_callee import calls_itself
+from ...ops.program.recursive_callee import Recursive, calls_itself
 from ...ops.program.workers import (
     Share,
     between_workers,
@@ -94,7 +94,7 @@ from ..cleanup.tables import finished_callee
 def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
          types: Sequence[Type] | None = None, each_writes: bool = False,
          axis_name: Hashable | None = None, axis_size: int | None = None,
-         workers: Hashable | None = None) -> Function:
+         workers: Hashable | None = None, calls: Callable | None = None) -> Function:
     """Transform `f(*xs) -> *ys` to `f_vmap(*xs) -> *ys`, in which each x has its axis in `in_axes`
     in addition.
 
@@ -105,7 +105,9 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
     Collectives over `axis_name` are over the lanes, of which there are `axis_size`, if it is given.
     Arrays of which only a run tells the shape are gathered in lists: as long in all lanes, or a
     ValueError.  With `workers`, each of so many takes some of the lanes, and all have the results
-    (ops/program/workers.py).
+    (ops/program/workers.py).  `calls(callee, flags)` is what computes all lanes' calls of a
+    recursive function, where these arguments are batched (recursive_calls.py), or None: each lane
+    makes its own.
     """
     if any(op.name == "call" and (lanes_are_threads() or has_results_of_unknown_length(op))
            for op in walk(function.block)):
@@ -133,12 +135,16 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
         types = [p.type if axis is None else batched_type(p.type, extent, axis)
                  for p, axis in zip(function.params, axes)]
     types = [*types, *(p.type for p in function.params[len(types):])]
-    lanes = Lanes(function, roots, each_writes, axis_name)
+
+    def batches(op: Op, flags: tuple[bool, ...]) -> bool:
+        return calls is not None and calls(op.attrs["callee"], flags) is not None
+
+    lanes = Lanes(function, roots, each_writes, axis_name, batches)
     if lanes.unlike_draw is not None:
         raise UnsupportedError("lanes that draw differently from one generator, in a Jacobian or "
                                "in a rule", lanes.unlike_draw.line,
                                "draw before the call, and pass what was drawn")
-    return Batched(function, lanes, axis_size, workers).function(types, axes, out_axes)
+    return Batched(function, lanes, axis_size, workers, calls).function(types, axes, out_axes)
 
 
 def inline_meetings(function: Function, name: Hashable) -> Function:
@@ -194,8 +200,9 @@ class Batched:
     """
 
     def __init__(self, lane: Function, lanes: Lanes, axis_size: int | None = None,
-                 workers: Hashable | None = None):
+                 workers: Hashable | None = None, calls: Callable | None = None):
         self.lane, self.lanes, self.axis_size, self.workers = lane, lanes, axis_size, workers
+        self.calls = calls
         self.env: dict[Value, Value] = {}
         self.count: Value | None = None  # of lanes: those of one worker, if `workers` share them
         self.share: Share | None = None
@@ -429,15 +436,25 @@ class Batched:
         """Emit a call of the callee's own batched version."""
         flags = tuple(x in self.lanes.batched for x in op.inputs)
         callee = op.attrs["callee"]
+        if isinstance(callee, Recursive):
+            return self.recursive_call(self.calls(callee, flags), op)
         kind = BatchedRules if is_ruled(callee) else BatchedCallee
         types = tuple(x.type for x in op.inputs)
         if kind is BatchedRules and self.lanes.name is not None:
-            callee = BatchedRules(callee, flags, types, self.lanes.name)
+            callee = BatchedRules(callee, flags, types, self.lanes.name, self.calls)
         elif isinstance(callee, Rerun):
-            callee = Rerun(kind(callee.callee, flags, types))
+            callee = Rerun(kind(callee.callee, flags, types, calls=self.calls))
         else:
-            callee = kind(callee, flags, types)
+            callee = kind(callee, flags, types, calls=self.calls)
         return emit(call, *(self.env[x] for x in op.inputs), callee=callee)
+
+    def recursive_call(self, found, op: Op):
+        """Emit the call of a recursive function for all lanes: `found` computes it."""
+        inputs = [self.env[x] if role == "shared" else self.for_all_lanes(x, p.type)
+                  for x, role, p in zip(op.inputs, found.roles, op.attrs["callee"].function.params,
+                                        strict=True)]
+        return emit(call, *inputs, *([arange(self.count)] if found.numbered else []),
+                    callee=found.callee)
 
     # lane style
 
@@ -569,20 +586,21 @@ _batched: WeakKeyDictionary[Function, dict[tuple, Function]] = WeakKeyDictionary
 class BatchedCallee:
     """The target of a batched `call`: a user function over lanes."""
 
-    def __init__(self, callee, flags: tuple[bool, ...], types: tuple[Type, ...]):
-        self.callee, self.flags, self.types = callee, flags, types
+    def __init__(self, callee, flags: tuple[bool, ...], types: tuple[Type, ...],
+                 calls: Callable | None = None):
+        self.callee, self.flags, self.types, self.calls = callee, flags, types, calls
         self.name = f"{callee.name}_vmap"
 
     def function_for(self, values: Sequence[Value]) -> Function:
         lane = self.callee.function_for([Value(t) for t in self.types])
         out_axes = [0 if flag else None
                     for flag in batched_results(self.callee, self.flags, self.types)]
-        kept, key = _batched.setdefault(lane, {}), (self.flags, tuple(out_axes),
+        kept, key = _batched.setdefault(lane, {}), (self.flags, tuple(out_axes), self.calls,
                                                     tuple(v.type for v in values),
                                                     lanes_are_threads())
         if key not in kept:
             kept[key] = finished_callee(vmap(lane, [0 if flag else None for flag in self.flags],
-                                             out_axes, [v.type for v in values]))
+                                             out_axes, [v.type for v in values], calls=self.calls))
         return kept[key]
 
     def __eq__(self, other) -> bool:
@@ -593,7 +611,7 @@ class BatchedCallee:
 
     def key(self) -> tuple:
         """Return what two equal ones have in common."""
-        return self.callee, self.flags, self.types
+        return self.callee, self.flags, self.types, self.calls
 
 
 class BatchedRules(BatchedCallee):
@@ -604,8 +622,8 @@ class BatchedRules(BatchedCallee):
     """
 
     def __init__(self, callee, flags: tuple[bool, ...], types: tuple[Type, ...],
-                 axis_name: Hashable | None = None):
-        super().__init__(callee, flags, types)
+                 axis_name: Hashable | None = None, calls: Callable | None = None):
+        super().__init__(callee, flags, types, calls)
         self.axis_name = axis_name
         self.count, self.own, self.fixed = callee.count, callee.own, callee.fixed
         self.lane = [Value(t) for t in types]
@@ -657,13 +675,13 @@ class BatchedRules(BatchedCallee):
     def over_lanes(self, function: Function, flags: Sequence[bool],
                    values: Sequence[Value]) -> Function:
         """Batch `function`, with a lane axis on the arguments in `flags` and on all results."""
-        kept, key = _batched.setdefault(function, {}), (tuple(flags), self.axis_name,
+        kept, key = _batched.setdefault(function, {}), (tuple(flags), self.axis_name, self.calls,
                                                         tuple(v.type for v in values),
                                                         lanes_are_threads())
         if key not in kept:
             kept[key] = vmap(function, [0 if flag else None for flag in flags],
                              [0] * len(function.results), [v.type for v in values],
-                             axis_name=self.axis_name)
+                             axis_name=self.axis_name, calls=self.calls)
         return kept[key]
 
 
