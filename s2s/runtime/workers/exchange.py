@@ -37,6 +37,7 @@ from .meeting_point import (
 ready()
 WORD = ir.IntType(64)
 FEW = 4096  # numbers that each worker adds up by itself
+BLOCK = 2048  # numbers that are added up before the next: they stay in the nearest cache
 PLACE, SHAPE = range(2)  # words of an offer
 
 
@@ -159,18 +160,19 @@ def merging(merge: Callable) -> tuple[Callable, Callable]:
         show(me, x.ctypes.data, 2 * m + by_lane)
         alone = m <= FEW
         start, stop = (0, m) if alone else (k * m // count, (k + 1) * m // count)
-        is_first = True
-        for other in range(lanes_of(count, n, 0)[2]):
-            low, high = lanes_of(count, n, other)[:2] if by_lane else (0, 1)
-            rows = carray(pointer(shown(me, other), x), ((high - low) * m,))
-            for first in range(0, (high - low) * m, m):
-                if is_first:
-                    for j in range(start, stop):
-                        out[j] = rows[first + j]
-                else:
-                    for j in range(start, stop):
-                        out[j] = merge(out[j], rows[first + j])
-                is_first = False
+        for begin in range(start, stop, BLOCK):
+            end, is_first = min(begin + BLOCK, stop), True
+            for other in range(lanes_of(count, n, 0)[2]):
+                low, high = lanes_of(count, n, other)[:2] if by_lane else (0, 1)
+                rows = carray(pointer(shown(me, other), x), ((high - low) * m,))
+                for first in range(0, (high - low) * m, m):
+                    if is_first:
+                        for j in range(begin, end):
+                            out[j] = rows[first + j]
+                    else:
+                        for j in range(begin, end):
+                            out[j] = merge(out[j], rows[first + j])
+                    is_first = False
         wait(me)
         if not alone:
             show(me, out.ctypes.data, m)
@@ -185,7 +187,7 @@ def merging(merge: Callable) -> tuple[Callable, Callable]:
     def serial(x, out, n):
         """The `n` lanes of one worker."""
         m = len(out)
-        for j in range(m if n > 0 else 0):
+        for j in range(m):
             out[j] = x[j]
         for first in range(m, n * m, m):
             for j in range(m):
@@ -348,8 +350,10 @@ def _over_workers(x, merge: Callable):
     together, serial = merging(merge)
     if x.ndim == 1:
         def number(x, n):
-            me, out = this_worker(), np.zeros(1, x.dtype)
-            if me == 0:
+            me, out = this_worker(), np.empty(1, x.dtype)
+            if n == 0:
+                out[:] = 0
+            elif me == 0:
                 serial(np.ascontiguousarray(x), out, n)
             else:
                 together(me, np.ascontiguousarray(x), out, n, 1)
@@ -358,8 +362,10 @@ def _over_workers(x, merge: Callable):
         return number
 
     def array(x, n):
-        me, out = this_worker(), np.zeros(x.shape[1:], x.dtype)
-        if me == 0:
+        me, out = this_worker(), np.empty(x.shape[1:], x.dtype)
+        if n == 0:
+            out[:] = 0
+        elif me == 0:
             serial(np.ascontiguousarray(x).reshape(-1), out.reshape(-1), n)
         else:
             together(me, np.ascontiguousarray(x), out.reshape(-1), n, 1)
