@@ -65,8 +65,8 @@ def jax_function(f: Callable) -> Callable:
 
     @functools.wraps(f, updated=())
     def function(*args, **kwargs):
-        args = family.transformed.bound(args, kwargs)
-        program, given = LeafProgram.of(family, args, _is_array)
+        program, given = LeafProgram.of(family, family.arguments(args, kwargs),
+                                        (jax.Array, np.ndarray, np.generic))
         arrays = [jnp.asarray(x) for x in given]
         leaves, structure = program.shapes([_spec(x) for x in arrays])
         found = iter(primitives().call.bind(*arrays, program=program))
@@ -74,10 +74,6 @@ def jax_function(f: Callable) -> Callable:
                                           for x in leaves]))
 
     return function
-
-
-def _is_array(x) -> bool:
-    return isinstance(x, (jax.Array, np.ndarray, np.generic))
 
 
 def _spec(x) -> ShapeDtype:

@@ -67,6 +67,8 @@ class Family:
 
     def __init__(self, t: Callable):
         self.transformed = t if isinstance(t, Transformed) else Transformed("value", t)
+        self.named = [name for name, p in self.transformed.signature.parameters.items()
+                      if p.kind is Parameter.KEYWORD_ONLY]
         self.derived: dict[tuple, Family] = {}
         self.shapes: dict[tuple, tuple] = {}  # see LeafProgram.shapes
 
@@ -80,12 +82,18 @@ class Family:
             self.derived[key] = Family(Transformed("jit", made, t.options) if is_native else made)
         return self.derived[key]
 
+    def arguments(self, args: tuple, keywords: dict) -> tuple:
+        """Return the arguments of a call in the order of the parameters."""
+        if not keywords and len(args) == self.transformed.arity:
+            return args
+        return self.transformed.bound(args, keywords)
+
     def call(self, args: Sequence):
         """Run it on arguments that are all given by position."""
-        named = [name for name, p in self.transformed.signature.parameters.items()
-                 if p.kind is Parameter.KEYWORD_ONLY]
-        own = len(args) - len(named)
-        return self.transformed(*args[:own], **dict(zip(named, args[own:])))
+        if not self.named:
+            return self.transformed(*args)
+        own = len(args) - len(self.named)
+        return self.transformed(*args[:own], **dict(zip(self.named, args[own:])))
 
 
 @dataclass(eq=False)
@@ -101,14 +109,14 @@ class LeafProgram:
     fixed: tuple
 
     @classmethod
-    def of(cls, family: Family, args: tuple,
-           is_given: Callable[[object], bool]) -> tuple[LeafProgram, list]:
-        """Return the program for arguments like these, and the leaves that are given to it."""
+    def of(cls, family: Family, args: tuple, arrays) -> tuple[LeafProgram, list]:
+        """Return the program for arguments like these, and the leaves that are given to it: those
+        of the class `arrays`, or of one of these classes.
+        """
         leaves: list = []
         structure = flatten(args, leaves)
-        given = [x for x in leaves if is_given(x)]
-        fixed = tuple([MISSING if is_given(x) else x for x in leaves])
-        return cls(family, structure, fixed), given
+        fixed = tuple([MISSING if isinstance(x, arrays) else x for x in leaves])
+        return cls(family, structure, fixed), [x for x in leaves if isinstance(x, arrays)]
 
     def args(self, given: Sequence) -> tuple:
         """Return the arguments of the function with these leaves in the places of those given."""

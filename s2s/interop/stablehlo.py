@@ -33,7 +33,7 @@ def to_stablehlo(t: Callable, *args, **keywords) -> str:
     program runs, an index out of range for one, has some value there.
 
     Raises UnsupportedError, with the line of the program, for what StableHLO has no operation for
-    (lists of run-time length, random numbers, printing, special functions, decompositions) and for
+    (lists of run-time length, random numbers, printing, special functions, eigenvalues) and for
     shapes that depend on what arrays hold; and whatever generating code for `t` raises.
     """
     t = t if isinstance(t, Transformed) else Transformed("value", t)

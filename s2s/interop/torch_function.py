@@ -18,6 +18,7 @@ from ..lazy_import import later
 from .leaf_program import Branch, Family, LeafProgram, unflatten
 
 torch = later("torch")
+cupy = later("cupy")
 
 TENSOR = object()
 NUMBERS = np.ndarray, np.generic, bool, int, float, complex
@@ -54,18 +55,13 @@ def torch_function(f: Callable) -> Callable:
 
     @functools.wraps(f, updated=())
     def function(*args, **kwargs):
-        args = family.transformed.bound(args, kwargs)
-        program, tensors = LeafProgram.of(family, args, _is_tensor)
+        program, tensors = LeafProgram.of(family, family.arguments(args, kwargs), torch.Tensor)
         call = Call(program)
         found = iter(autograd_function().apply(call, *tensors))
         leaves = iter([next(found) if x is TENSOR else x for x in call.leaves])
         return unflatten(call.structure, leaves)
 
     return function
-
-
-def _is_tensor(x) -> bool:
-    return isinstance(x, torch.Tensor)
 
 
 @dataclass(eq=False)
@@ -103,8 +99,10 @@ def _array_of(tensor):
         raise UnsupportedError(f"a tensor of PyTorch's older vmap: {error}", None,
                                "batch by torch.func.vmap, jacrev or jacfwd instead of "
                                "is_grads_batched and vectorize") from None
+    if tensor.is_cuda and tensor.ndim:
+        return cupy.from_dlpack(tensor.contiguous())
     if tensor.is_cuda:
-        return tensor.contiguous() if tensor.ndim else tensor.cpu().numpy()[()]
+        tensor = tensor.cpu()
     try:
         return tensor.numpy() if tensor.ndim else tensor.numpy()[()]
     except (TypeError, RuntimeError):

@@ -31,10 +31,7 @@ def layers(first, boxes, k, *, power=2):
     return [x * k, {"total": np.sum(x), "which": boxes["box"].name}]
 
 
-def is_array(x):
-    return isinstance(x, (np.ndarray, np.inexact))
-
-
+ARRAYS = np.ndarray, np.inexact
 VALUES = [np.array([0.5, -1.5, 2.0]), np.float64(0.7), np.array([1.0, 0.3, -0.2]), np.float64(1.1),
           np.float64(0.4)]
 
@@ -42,7 +39,7 @@ VALUES = [np.array([0.5, -1.5, 2.0]), np.float64(0.7), np.array([1.0, 0.3, -0.2]
 def program(family=None, values=VALUES):
     w, b, x, y, k = values
     args = (Layer(w, b), {"n": 3, "box": Box([x, y])}, k, 2)
-    return LeafProgram.of(family or Family(layers), args, is_array)
+    return LeafProgram.of(family or Family(layers), args, ARRAYS)
 
 
 def directional(k, direction):
@@ -80,11 +77,22 @@ def test_cotangents_and_tangents_of_some_leaves(wanted):
         assert np.allclose(y_dot, expected)
 
 
+def test_arguments_by_keyword_are_leaves_like_others():
+    def f(x, y=2.0, *, k):
+        return x * y**2 * k
+
+    family = Family(f)
+    p, given = LeafProgram.of(family, family.arguments((np.float64(3.0),), {"k": np.float64(5.0)}),
+                              ARRAYS)
+    assert given == [3.0, 5.0] and p.fixed[1] == 2.0
+    assert p.run(given)[0] == [60.0] and p.pullback((1, 0), 1).run([*given, 1.0])[0] == [12.0, 20.0]
+
+
 def test_what_only_others_need_is_not_computed():
     def f(x, y):
         return np.sum(np.sin(x) * np.cos(y))
 
-    p, given = LeafProgram.of(Family(f), (np.ones(3), np.ones(3)), is_array)
+    p, given = LeafProgram.of(Family(f), (np.ones(3), np.ones(3)), ARRAYS)
     p.pullback((0,), 1).run([*given, 1.0])
     source = p.pullback((0,), 1).family.transformed.source
     assert "np.cos(x)" in source and "np.sin" not in source
@@ -111,7 +119,7 @@ def test_shapes_are_those_of_the_results():
 
 @pytest.mark.compile
 def test_derivatives_of_compiled_functions_are_compiled():
-    p, given = LeafProgram.of(Family(s2s.jit(lambda x: np.sum(x * x))), (np.ones(2),), is_array)
+    p, given = LeafProgram.of(Family(s2s.jit(lambda x: np.sum(x * x))), (np.ones(2),), ARRAYS)
     back = p.pullback((0,), 1)
     assert back.family.transformed.is_compiled()
     assert np.allclose(back.run([*given, np.float64(3.0)])[0][0], 6.0)

@@ -151,6 +151,33 @@ def test_indices_and_shapes_are_numpys(run):
     agree(run, accesses, args, accesses(*args))
 
 
+def systems(A, b, z):
+    S = A @ A.T + np.eye(5) * b[0] ** 2
+    L = np.linalg.cholesky(S)
+    return [
+        np.linalg.solve(A, b), np.linalg.solve(A, A[:, :2]), np.linalg.inv(S), L,
+        np.sum(np.log(np.diag(L))) + b @ np.linalg.solve(L.T, np.linalg.solve(L, b)),
+        np.sort(A, axis=0), np.argsort(b), np.median(A, axis=1), np.quantile(b, 0.3),
+        np.fft.rfft(b), np.fft.irfft2(np.fft.rfft2(A[:4, :4])), np.fft.fft(A, axis=0),
+        np.fft.ifft(z, norm="forward"), np.fft.fft2(np.outer(z, b), norm="ortho")
+    ]
+
+
+def test_systems_sorting_and_fourier_transforms(run):
+    rng = np.random.default_rng(0)
+    A, b = rng.normal(size=(5, 5)), rng.normal(size=5)
+    args = A, b, b[:4] + 1j * b[1:]
+    agree(run, systems, args, systems(*args), 1e-10, 1e-12)
+
+    def cost(A, b):
+        L = np.linalg.cholesky(A @ A.T + np.eye(5))
+        x = np.sort(np.linalg.solve(L.T, np.linalg.solve(L, b)))
+        return x @ b + np.sum(np.abs(np.fft.rfft(x)) ** 2) + np.sum(np.linalg.inv(A))
+
+    t = s2s.grad(cost, argnums=(0, 1))
+    agree(run, t, (A, b), t(A, b), 1e-9, 1e-11)
+
+
 def stairs(x, n):
     """Slices that grow with the trips, a list, and a break."""
     parts, best, at = [], 0.0, 0.0

@@ -50,6 +50,7 @@ from ..core.record import RECORDS, Record, define, dtype_of, numpy_function, ran
 from ..core.record import static as known
 from ..core.shape import extent_of, length, literal, members, named_extent, shaped_like
 from ..core.signs import and_zero
+from . import stablehlo_arrays
 from .axes import expand_dims, roll_record
 from .concatenate import along
 from .create import shape_tuple, zeros_record
@@ -208,7 +209,8 @@ def depends_transform(unions, y, deps, x, *lengths, axes=None, axis=None, **attr
 
 def _transform(name: str) -> Record:
     return define(name, evaluate=_evaluate(name), infer=_infer(name), vjp=_vjp(name), linear=(0,),
-                  syntax=_syntax(name), batch=_batch, depends=depends_transform, contiguous="all")
+                  syntax=_syntax(name), batch=_batch, depends=depends_transform, contiguous="all",
+                  stablehlo=stablehlo_arrays.transformed(name))
 
 
 fft, ifft, rfft, irfft = map(_transform, ("fft", "ifft", "rfft", "irfft"))

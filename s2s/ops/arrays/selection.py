@@ -175,6 +175,7 @@ argsort = define(
     syntax=lambda x, *, axis: numpy_call("argsort", x, axis=literal(axis) if axis != -1 else None),
     partials=(None,),
     depends=anything, batch=over_one_axis, contiguous="operands", same_shape=0,
+    stablehlo=stablehlo_arrays.in_order,
 )
 
 kinked(argsort, Kink(IN_ORDER, ties_in_order))

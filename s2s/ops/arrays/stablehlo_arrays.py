@@ -377,6 +377,68 @@ def spread_over(text: Text, op: Op, s: Tensor, like) -> Tensor:
     return text.tensor(s, result_dtype(op), np.shape(outline(like)))
 
 
+def in_order(text: Text, op: Op, x: Tensor):
+    """The rule of np.argsort, of real numbers: where several are equal, the first comes first."""
+    axis = op.attrs["axis"]
+    if x.dtype.startswith("complex") or axis is None:
+        return NotImplemented
+    return text.order(x, axis % len(x.shape))
+
+
+def transformed(name: str) -> Callable:
+    """The rule of a Fourier transform of the lengths that its operand has: the real one along the
+    last axis that it names, the others along the rest.
+    """
+
+    def rule(text: Text, op: Op, x: Tensor, *lengths):
+        axes, dtype, real = op.attrs["axes"], result_dtype(op), name in ("rfft", "irfft")
+        axes = list(range(len(x.shape))) if axes is None else (
+            [axes] if isinstance(axes, int) else list(axes))
+        axes = [k % len(x.shape) for k in axes]
+        sizes = [*lengths] or [x.shape[k] for k in axes[:-1]] + [
+            2 * (x.shape[axes[-1]] - 1) if name == "irfft" else x.shape[axes[-1]]]
+        wanted = [n // 2 + 1 if name == "irfft" and k == axes[-1] else n
+                  for k, n in zip(axes, sizes)]
+        if wanted != [x.shape[k] for k in axes]:
+            return NotImplemented
+        forward = name in ("fft", "rfft")
+        # StableHLO divides by the count in the inverse, as norm="backward" does
+        count = float(np.prod(sizes))
+        power = {"ortho": 0.5, "forward": 1.0}.get(op.attrs["norm"], 0.0) * (-1 if forward else 1)
+        steps = [(k, n, "FFT" if forward else "IFFT") for k, n in zip(axes, sizes)]
+        if real:
+            steps[-1] = (*steps[-1][:2], name.upper())
+        for k, n, kind in reversed(steps) if forward else steps:
+            last = len(x.shape) - 1
+            turn = [j for j in range(len(x.shape)) if j != k] + [k]
+            made = "float" if kind == "IRFFT" else "complex"
+            if kind != "RFFT":
+                x = text.tensor(x, f"complex{bits(dtype)}")
+            shape = [x.shape[j] for j in turn]
+            shape[last] = n // 2 + 1 if kind == "RFFT" else n
+            part = f"float{bits(dtype) // 2}" if made == "float" else f"complex{bits(dtype)}"
+            x = text.op("fft", text.transpose(x, turn), dtype=part, shape=shape,
+                        after=f", type = {kind}, length = [{n}]")
+            x = text.transpose(x, [turn.index(j) for j in range(len(turn))])
+        return x if not power else text.op("multiply", x,
+                                           text.tensor(count**power, x.dtype, x.shape))
+
+    return rule
+
+
+def bits(dtype: str) -> int:
+    """Of a complex number of the precision of this dtype."""
+    return {"float32": 64, "complex64": 64}.get(dtype, 128)
+
+
+def lower_factor(text: Text, op: Op, a: Tensor) -> Tensor:
+    """The rule of np.linalg.cholesky: NaN, where the matrix is not positive definite."""
+    factor = text.op("cholesky", text.tensor(a, result_dtype(op)), after=", lower = true")
+    kept = np.tri(a.shape[-1], dtype=bool)
+    return text.select(text.tensor(kept, "bool", a.shape), factor,
+                       text.tensor(0, factor.dtype, a.shape))
+
+
 # ----------------------------------------------------------------------------- products and joining
 
 

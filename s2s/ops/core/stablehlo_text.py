@@ -360,6 +360,25 @@ class Text:
         self.append(f"}}) : ({flat.type}, {places.type}, {updates.type}) -> {made.type}")
         return made
 
+    def order(self, x: Tensor, axis: int) -> Tensor:
+        """Return the places of the elements along an axis in increasing order, NaN last."""
+        places = np.arange(x.shape[axis]).reshape([-1 if k == axis else 1
+                                                   for k in range(len(x.shape))])
+        numbers = self.tensor(places, INTEGER, x.shape)
+        if np.dtype(x.dtype).kind == "f":  # a total order begins with the negative NaN
+            x = self.select(self.compare("NE", x, x), self.tensor(np.nan, x.dtype, x.shape), x)
+        name, less = self.fresh(), self.fresh()
+        a, b, c, d = (Tensor(self.fresh(), dtype, ()) for dtype in (x.dtype,) * 2 + (INTEGER,) * 2)
+        kind = {"f": "TOTALORDER", "i": "SIGNED"}.get(np.dtype(x.dtype).kind, "UNSIGNED")
+        self.append(f'{name}:2 = "stablehlo.sort"({x.name}, {numbers.name}) <{{dimension = {axis} '
+                    ": i64, is_stable = true}> ({")
+        self.append(f"^bb0({', '.join(f'{v.name}: {v.type}' for v in (a, b, c, d))}):")
+        self.append(f"  {less} = stablehlo.compare LT, {a.name}, {b.name}, {kind} : "
+                    f"({a.type}, {b.type}) -> tensor<i1>")
+        self.append(f"  stablehlo.return {less} : tensor<i1>")
+        self.append(f"}}) : ({x.type}, {numbers.type}) -> ({x.type}, {numbers.type})")
+        return Tensor(f"{name}#1", INTEGER, x.shape)
+
     def moved(self, op: Op, x: Tensor, *rest):
         """Emit an op that moves the elements of its first input, and may leave zeros: where it
         moves them, its record says.

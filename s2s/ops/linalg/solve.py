@@ -11,7 +11,9 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current
 from ...ir.graph import Value
 from ...ir.types import BOOL, Array, Type, Unknown, is_inexact
+from ..arrays import stablehlo_arrays
 from ..arrays.axes import expand_dims, squeeze_record, transpose_record
+from ..arrays.create import eye
 from ..arrays.products import check_inner, dot_left, matmul, matrix_transposed, product_dtype
 from ..arrays.selection import tril, triu
 from ..core.batch_rules import align_all, batched_over, on_all_lanes
@@ -31,6 +33,8 @@ from ..core.record import (
     value,
 )
 from ..core.shape import length, shaped_like, sum_to
+from ..core.stablehlo_rules import in_ops
+from .elimination import by_elimination
 
 
 def square_dims(x: Value, what: str) -> tuple | None:
@@ -124,6 +128,7 @@ solve = define(
     states_both=IMPLICIT,
     syntax=lambda a, b: linalg_call("solve", a, b),
     depends=_depends_solve, batch=_batch_solve, native="matrix", contiguous="operands",
+    stablehlo=in_ops(by_elimination),
 )
 
 
@@ -163,6 +168,7 @@ inv = define(
     states_both=IMPLICIT,
     syntax=lambda a: linalg_call("inv", a),
     depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands", same_shape=0,
+    stablehlo=in_ops(lambda a: by_elimination(a, eye(length(a, axis=-1)))),
 )
 numpy_function(np.linalg.inv)(inv)
 
@@ -250,6 +256,7 @@ cholesky = define(
     states_both="a cotangent is made symmetric between its two solves, a tangent before them",
     syntax=lambda a: linalg_call("cholesky", a),
     depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands", same_shape=0,
+    stablehlo=stablehlo_arrays.lower_factor,
 )
 numpy_function(np.linalg.cholesky)(cholesky)
 
