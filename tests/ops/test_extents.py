@@ -47,7 +47,7 @@ ALIKE = {
         uint64 uint8""",
     "a copy, or a question about the type": """
         array asanyarray asarray asarray_chkfinite ascontiguousarray copy iscomplexobj isrealobj
-        ndim shape size real_if_close""",
+        ndim shape size""",
     "an array of a shape that the program gives": """
         arange diag_indices empty empty_like eye full full_like geomspace identity
         linspace logspace ones ones_like tri tril_indices triu_indices zeros zeros_like""",
