@@ -1082,3 +1082,76 @@ def composition(x):
 
 def test_a_function_that_calls_others_of_its_text_is_no_recursion():
     judge(composition, np.array([1.3, 0.6]))
+
+
+# ------------------------------------------------------------------- through methods of objects
+
+
+class Mirror:
+    def __init__(self, place, shine):
+        self.place, self.shine = place, shine
+
+    def distance(self, x, v):
+        return (self.place - x) / v
+
+    def colour(self, x, v, mirrors, bounce):
+        light = 0.1 + self.shine * np.sin(x)
+        if bounce < 5:
+            light = light + self.shine * seen(x + 0.1 * v, -0.9 * v, mirrors, bounce + 1)
+        return light
+
+
+def seen(x, v, mirrors, bounce=0):
+    """What a ray sees, which calls itself through what it hits."""
+    light = 0.0
+    for mirror in mirrors:
+        d = mirror.distance(x, v)
+        if d > 0.0:
+            light = light + mirror.colour(x + d * v, v, mirrors, bounce)
+    return light
+
+
+def between_mirrors(p):
+    mirrors = [Mirror(p[0], 0.5), Mirror(p[1], p[2]), Mirror(-1.0, 0.7)]
+    return seen(0.0, 1.0, mirrors) + seen(0.2, -0.5, mirrors)
+
+
+def test_recursion_through_methods_is_a_function():
+    p = np.array([1.0, 2.0, 0.4])
+    gradient = s2s.value_and_grad(between_mirrors)
+    value, slope = gradient(p)
+    h = 1e-6 * np.eye(3)
+    right = [(between_mirrors(p + d) - between_mirrors(p - d)) / 2e-6 for d in h]
+    np.testing.assert_allclose(value, between_mirrors(p), rtol=1e-13)
+    np.testing.assert_allclose(slope, right, rtol=1e-6)
+    np.testing.assert_allclose(s2s.jacfwd(between_mirrors)(p), right, rtol=1e-6)
+    assert "def seen_fwd(" in gradient.source
+    assert len(gradient.source.splitlines()) < 600
+
+
+MOVES = {"N": (-1, 0), "S": (1, 0), "E": (0, 1), "W": (0, -1)}
+
+
+def walks(p):
+    values = {(i, j): p[i] * (j + 1) for i in range(3) for j in range(3)}
+    total = 0.0
+    for i, j in values:
+        for di, dj in MOVES.values():
+            there = i + di, j + dj
+            if there in values:
+                total = total + values[there] * values[i, j]
+    return total
+
+
+def test_keys_computed_of_integers_outside_are_known(monkeypatch):
+    p = np.array([1.0, 2.0, 0.4])
+    gradient = s2s.grad(walks)
+    h = 1e-6 * np.eye(3)
+
+    def right():
+        return [(walks(p + d) - walks(p - d)) / 2e-6 for d in h]
+
+    np.testing.assert_allclose(gradient(p), right(), rtol=1e-6)
+    assert ".get(" not in gradient.source
+    monkeypatch.setitem(MOVES, "N", (-1, 1))
+    np.testing.assert_allclose(gradient(p), right(), rtol=1e-6)

@@ -24,6 +24,12 @@ While functions that call one another are under construction, their blocks read 
 program around.  Each such value becomes a trailing parameter of every function that reads it, or
 calls one that does, and an operand of every call.
 
+Note [Recursion through methods]
+Names tell which functions may call themselves (front/eval/call_graph.py), but not those that do so
+through a method of an object that they are given, as a ray tracer calls what it hits.  They
+are inlined, and where that has been done AGAIN_AT_MOST times inside of one another, the program is
+built again with the outermost of them as a recursive function.
+
 Note [Unrolled recursion]
 What follows known data, such as a tree of dicts or a depth that is a literal, ends when code is
 generated.  Where a function that calls itself cannot be one op, as it appends to a list of the
@@ -34,7 +40,7 @@ it, the first error stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import gast
@@ -72,6 +78,7 @@ from .recursion_keys import (
 
 ROUNDS = 12  # attempts to find the result type of a function
 INLINED_AT_MOST = 400  # calls of functions that are unrolled
+AGAIN_AT_MOST = 24  # inlined calls inside of one another, of functions not known to be recursive
 KINDS = 16  # argument types for which one function may be under construction
 
 
@@ -155,6 +162,29 @@ class WiderArguments(Exception):
 
     def __init__(self, recursion: Recursion, types: list):
         self.recursion, self.types = recursion, types
+
+
+class CallsItself(Exception):
+    """Signal that a function calls itself through methods of objects that it is given."""
+
+    def __init__(self, node: gast.AST):
+        super().__init__(node)
+        self.node = node
+
+
+def calls_itself(frame: Frame, definition: gast.AST) -> bool:
+    """Whether a function, which its names do not tell, has turned out to be recursive."""
+    session, around, chain = frame.session, frame, [definition]
+    if definition in session.recursive:
+        return True
+    while around is not None and around.node not in session.recursive:
+        chain.append(around.node)
+        around = around.caller
+    if definition in chain[1:]:
+        session.called_again += 1
+        if session.called_again > AGAIN_AT_MOST:
+            raise CallsItself(next(x for x in reversed(chain) if chain.count(x) > 1))
+    return False
 
 
 def is_open(frame: Frame, functions) -> bool:
@@ -252,8 +282,22 @@ def _is_reusable(frame: Frame, known: Recursion) -> bool:
     at each call.
     """
     captured = {param for param, _ in frame.session.captures.values()}
-    return (known.closed and not known.signature.outer and known.definition.lexical is None
-            and all(v in captured for v in known.lifted))
+    return (not known.signature.outer and known.definition.lexical is None
+            and all(v in captured for v in _read_around(frame, known, set())))
+
+
+def _read_around(frame: Frame, known: Recursion, seen: set[Recursion]) -> Iterator[Value]:
+    """What a function that has been built reads from around, and those that it calls do."""
+    if known.closed:
+        yield from known.lifted
+        return
+    seen.add(known)
+    block = known.callee.function.block
+    yield from (v for v in free_values(block) if v.constant is MISSING)
+    called = {op.attrs["callee"] for op in walk(block) if "callee" in op.attrs}
+    for other in frame.session.recursions:
+        if other.callee in called and other not in seen and not other.active:
+            yield from _read_around(frame, other, seen)
 
 
 # ------------------------------------------------------------------------------------------- calls

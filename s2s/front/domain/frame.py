@@ -50,7 +50,7 @@ from ..syntax.outer_variables import CELL, OWN_MODULE
 from .functions import ConditionalObject, FunctionValue, Local, NeedsInlining
 from .heap import Cell, Container, Heap, Variables, cells_in, insider, is_shared, require_sure
 from .optional import Maybe
-from .outside import Outside, module_of, place_of
+from .outside import ALL, Outside, module_of, place_of
 from .warning_filters import ComplexWarning, is_ignored
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
@@ -184,6 +184,9 @@ class Session:
     # the functions whose variables are held by an object, and their text
     # definitions of recursive functions whose calls are inlined, all of them: recursion.py
     unrolled: set = field(default_factory=set)
+    # the functions that have turned out to call themselves, and how often others have done so
+    recursive: set = field(default_factory=set)
+    called_again: int = 0
     # (activation, definition) -> what is known of the arguments of its last such call
     inlined: dict = field(default_factory=dict)
     calls_inlined: int = 0
@@ -595,8 +598,11 @@ class Frame:
             return kept
         if is_structured(content):
             return self.records(content, getter, name)
-        if is_data(content) and place_of(getter) not in self.session.flags:
+        if is_data(content) and not self.is_read_now(content, getter):
             return self.captured(type_of_data(content, name), getter, name)
+        if isinstance(content, tuple) and are_integers(content):
+            note_dependency(getter, content)
+            return content
         if isinstance(content, (dict, list, deque, set)) or has_data(content):
             note_dependency(Inside(getter), content)
             return Object(content, getter, name)
@@ -607,6 +613,14 @@ class Frame:
                 [self.outside(x, Item(getter, k), f"{name}_{k}") for k, x in enumerate(content)])
         note_dependency(getter, content)
         return content
+
+    def is_read_now(self, content, getter: Callable) -> bool:
+        """Whether data outside has to be known when code is generated: the flags that decide
+        whether a program is understood, and integers that are keys, and those beside them.
+        """
+        place, flags = place_of(getter), self.session.flags
+        return place in flags or (place is not None and (place[0], ALL) in flags
+                                  and are_integers(content))
 
     def records(self, content: np.ndarray, getter: Callable, name: str) -> Container:
         """A structured array from outside, by its fields of numbers; others are never read."""
@@ -837,6 +851,12 @@ def _is_fixed(content) -> bool:
     return all(
         _is_fixed(x) if isinstance(x, tuple) else not (
             is_data(x) or isinstance(x, (dict, list, deque)) or has_data(x)) for x in content)
+
+
+def are_integers(content) -> bool:
+    """Whether `content` is an integer of Python's, or a tuple of such."""
+    return (bool(content) and all(map(are_integers, content)) if isinstance(content, tuple)
+            else isinstance(content, int))
 
 
 def has_data(content) -> bool:

@@ -65,7 +65,13 @@ from ..control.generators import (
 from ..control.introspection import ABOUT_CLASSES
 from ..control.iterables import Iterable, members_of
 from ..control.join import branch, with_either
-from ..control.recursion import Definition, call_recursive, is_open, is_unrolled
+from ..control.recursion import (
+    Definition,
+    call_recursive,
+    calls_itself,
+    is_open,
+    is_unrolled,
+)
 from ..domain.checkpoint_calls import mark
 from ..domain.frame import ExceptionObject, Frame, Object, PathEnded, Text
 from ..domain.functions import (
@@ -1006,7 +1012,7 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
     definition = definition_of(plain)
     bindings = bound_arguments(frame, signature_of(plain), plain.__name__, args, keywords, node)
     # those of s2s's own do not
-    if (place is None and may_call_itself(function)
+    if (place is None and (may_call_itself(function) or calls_itself(frame, definition.node))
             and not is_unrolled(frame, definition.node, bindings, node)):
         return call_recursive(frame, outside_definition(plain), bindings, node)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
@@ -1075,7 +1081,8 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
     name = getattr(local.node, "name", "lambda")
     bindings = bound_arguments(frame, signature, name, args, keywords, node)
     outer = local.frame
-    if local_may_call_itself(local) and not is_unrolled(frame, local.node, bindings, node, outer):
+    if ((local_may_call_itself(local) or calls_itself(frame, local.node))
+            and not is_unrolled(frame, local.node, bindings, node, outer)):
         definition = Definition(("inside", id(local.node), id(outer)), identifier(name), local.node,
                                 body, outer.source, outer.globals, outer.closure, outer)
         return call_recursive(frame, definition, bindings, node)

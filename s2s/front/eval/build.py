@@ -32,12 +32,12 @@ from ...ops.program.checkpoint import Checkpointed
 from ...ops.program.custom_rules import rules_given
 from ...ops.program.effects import has_effects
 from ...transform.cleanup.tables import prepared_callee
-from ..control.recursion import call_recursive
+from ..control.recursion import CallsItself, call_recursive
 from ..domain.checkpoint_calls import mark, outline
 from ..domain.frame import Frame, NeedsHolder, PathEnded, Session, Tables
 from ..domain.heap import Cell, Container, SharedError, cells_in
 from ..domain.optional import has_maybe
-from ..domain.outside import NeedsTracking, Outside, place_of
+from ..domain.outside import ALL, NeedsTracking, Outside, place_of
 from ..domain.repeated_calls import share_repeated
 from ..domain.result_aliases import identities, is_shared_inside
 from ..syntax.captures import Item, Length, Member, is_data, type_of_data
@@ -122,6 +122,7 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
     one_of: set = set()
     holding: set = set()
     unrolled: set = set()
+    recursive: set = set()
     in_order: set = set()
     tables = Tables()
     first = None
@@ -130,19 +131,23 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
         try:
             with collect_dependencies() as found:
                 made = _run(function, types, keyed, tracked, flags, one_of, holding, unrolled,
-                            in_order, tables)
+                            recursive, in_order, tables)
                 _forget_covered(found, tables.getters, made[0])
                 return BuiltFunction(*made, found)
         except NeedsTracking as asked:
             tracked[asked.place] = asked.getter, asked.name
         except NeedsHolder as asked:
             holding.add(asked.place)
+        except CallsItself as asked:
+            recursive.add(asked.node)
         except RecursionError:
             if first is None:
                 raise
             raise first from None
         except RuntimeKeys as error:
-            if error.site is not None and error.site not in keyed:
+            if not flags.issuperset(error.places):  # known when code is generated
+                flags.update(error.places)
+            elif error.site is not None and error.site not in keyed:
                 keyed.add(error.site)
             elif unrolled.issuperset(error.unrolled):
                 raise first or error from None
@@ -186,7 +191,7 @@ def _forget_covered(found: dict[Callable, object], tables: dict, function: Funct
 
 def _run(
     function: Callable, types: Sequence[Type], keyed: set, tracked: dict, flags: set, one_of: set,
-    holding: set, unrolled: set, in_order: set, tables: Tables
+    holding: set, unrolled: set, recursive: set, in_order: set, tables: Tables
 ) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
     target = target_of(function)
     plain = target.function
@@ -197,7 +202,7 @@ def _run(
                       (frame, None, source), block, apply, run_part,
                       default_binding, attribute, demand,
                       keyed=keyed, outside=Outside(tracked), flags=flags, one_of=one_of,
-                      holding=holding, unrolled=unrolled, tables=tables)
+                      holding=holding, unrolled=unrolled, recursive=recursive, tables=tables)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__,
                   closure)
@@ -233,6 +238,9 @@ def _run(
             ]
         except PathEnded:
             result, tupled, optional, block.yields = None, False, False, [make_undefined()]
+        except RuntimeKeys as error:
+            error.places = _integers_outside(error.keys, session)
+            raise
         except UndecidedError as error:
             error.conditions = () if error.value is None else (error.value,)
             _name_flags(error, params, session)
@@ -324,6 +332,32 @@ def _name_flags(error: S2SError, params: list[Value], session: Session) -> None:
         elif x.op is not None:
             left.extend(x.op.inputs)
     error.flags = tuple(place for getter in found if (place := place_of(getter)) is not None)
+
+
+def _integers_outside(values: Sequence[Value], session: Session) -> tuple:
+    """The places outside of the integers that these values are computed of, and of those beside
+    them; none if they are computed of anything else.
+    """
+    read = {param: getter for getter, (param, _) in session.captures.items()
+            if _is_integral(param.type)}
+    left, found, seen = [*values], [], set()
+    while left:
+        x = left.pop()
+        if x in read:
+            found.append(read[x])
+        elif x.constant is MISSING and x not in seen:
+            if x.op is None or any(block.params for block in x.op.blocks):
+                return ()
+            left += [*x.op.inputs, *(y for block in x.op.blocks for y in block.yields)]
+        seen.add(x)
+    places = [(place_of(getter), isinstance(getter, Item)) for getter in found]
+    return tuple((place[0], ALL) if among else place for place, among in places
+                 if place is not None)
+
+
+def _is_integral(type: Type) -> bool:
+    return (all(map(_is_integral, type.items)) if isinstance(type, Tuple)
+            else isinstance(type, Scalar) and type.dtype in ("bool", "int64"))
 
 
 def _has_no_effect(block: Block) -> bool:

@@ -37,6 +37,8 @@ class RuntimeKeys(UnsupportedError):
 
     # where the dict was created, or the line that looks a key up in a dict from outside
     site: gast.AST | tuple | None = None
+    keys: tuple[Value, ...] = ()  # what the key consists of
+    places: tuple = ()  # those outside that it is computed of, if there is nothing else
 
 
 def is_key_type(type: Type) -> bool:
@@ -68,6 +70,7 @@ def key_in(frame: Frame, key, node: gast.AST | None = None, base: Container | No
             "a key that depends on run-time data",
             frame.line(node) if node is not None else current().line,
             "use integers, or tuples of them, as keys; or keys that are written out")
+        error.keys = tuple(frame.values_in((key,)))
         parts = key if isinstance(key, tuple) else (key,)
         if (base is not None and has_numbers_for_keys(base)
                 and all(isinstance(part, (int, Value)) for part in parts)):
