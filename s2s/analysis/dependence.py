@@ -14,6 +14,7 @@ be an index from the start is not a trip's own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
@@ -53,6 +54,35 @@ def roles(loop: Op) -> list[str] | None:
     trip = Trip(body, least_index(loop))
     found = [trip.role(param, end) for param, end in zip(body.params[1:], body.yields)]
     return None if None in found else found
+
+
+Place = tuple[int, frozenset, int]  # c * i + the sum of these, so many times each, + a number
+
+
+def access_position(op: Op, k: int, axis: int, index: Value) -> Place | None:
+    """Return the position along an axis at which `op` accesses its input `k`, in terms of the
+    counter `index`; None where it is not known.
+    """
+    if (k != 0 or op.record.indices is None
+            or op.attrs["pattern"][:axis + 1] != ("i",) * (axis + 1)):
+        return None
+    operands = op.inputs[op.record.indices:][:axis + 1]
+    if not all(isinstance(x.type, Scalar) for x in operands):
+        return None
+    found: Counter[Value] = Counter()
+    number = 0
+    pending = [(operands[-1], 1)]
+    while pending:
+        x, times = pending.pop()
+        if type(x.constant) is int:
+            number += times * x.constant
+        elif x is not index and x.op is not None and x.op.record.is_sum:
+            a, b = x.op.inputs
+            pending += [(a, times), (b, times * x.op.record.signs[1])]
+        else:
+            found[x] += times
+    times = found.pop(index, 0)
+    return times, frozenset((x, n) for x, n in found.items() if n), number
 
 
 def runs_back(forth: Op, back: Op) -> bool:

@@ -2,6 +2,8 @@
 compiled.
 """
 
+import re
+
 import numpy as np
 import pytest
 
@@ -80,7 +82,7 @@ def test_decisions_of_what_may_come_out_different_are_saved():
     source = s2s.grad(integrated).lower(x, x, x).source
     assert "abs(" not in source[source.index("in reversed("):]
     # the array, and the largest of it
-    assert "t_tape[t] == t_tape_1[t]" in s2s.grad(largest).lower(x, x, x).source
+    assert "append((t_1, np.max(t_1)))" in s2s.grad(largest).lower(x, x, x).source
 
 
 def test_decisions_of_what_is_the_same_are_made_again():
@@ -123,4 +125,4 @@ def test_what_is_compared_through_a_view_is_saved():
         return s
 
     source = s2s.grad(turned).lower(RNG.normal(size=4), RNG.normal(size=3)).source
-    assert "h_tape = np.empty(" in source
+    assert re.search(r"append\(.*\bh\b", source), source

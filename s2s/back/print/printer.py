@@ -57,6 +57,7 @@ from .prepare import (
 from .raises import named_classes, names_acted_with
 from .restore_returns import restore_returns
 from .restore_unpacking import restore_unpacking
+from .stack_tapes import stack_tapes
 from .statement_writer import Writer
 
 NO_PACKS = Packs()
@@ -290,7 +291,7 @@ def prepared(function: Function, annotate: bool = False, native: bool = False,
     """A copy of `function` with copies for writes, before names are chosen."""
     function = lower_strong_products(function)
     if not annotate and not native:
-        function = forward_tapes(function)
+        function = stack_tapes(forward_tapes(function))
     function = insert_copies(function, results=entry and not annotate,
                              augmented=not annotate)
     if not annotate:

@@ -26,11 +26,10 @@ tapes.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...analysis.dependence import Trip, least_index, runs_back
+from ...analysis.dependence import Place, Trip, access_position, least_index, runs_back
 from ...ir.graph import Block, Function, Op, Value, blocks_of, op_free_values, walk
 from ...ir.reemit import clone
 from ...ir.substitute import substitute
@@ -175,37 +174,8 @@ def _is_in_step(x: Value, forth: Op, back: Op) -> bool:
             return False
         if k not in user.record.shapes:
             touching.append((user, k, body_back.params[0]))
-    return any(_is_one_place({_access_position(op, k, axis, index) for op, k, index in touching},
+    return any(_is_one_place({access_position(op, k, axis, index) for op, k, index in touching},
                              forth) for axis in range(x.type.rank))
-
-
-Place = tuple[int, frozenset, int]  # c * i + the sum of these, so many times each, + a number
-
-
-def _access_position(op: Op, k: int, axis: int, index: Value) -> Place | None:
-    """Return the position along an axis at which `op` accesses its input `k`, in terms of the
-    counter `index`; None where it is not known.
-    """
-    if (k != 0 or op.record.indices is None
-            or op.attrs["pattern"][:axis + 1] != ("i",) * (axis + 1)):
-        return None
-    operands = op.inputs[op.record.indices:][:axis + 1]
-    if not all(isinstance(x.type, Scalar) for x in operands):
-        return None
-    found: Counter[Value] = Counter()
-    number = 0
-    pending = [(operands[-1], 1)]
-    while pending:
-        x, times = pending.pop()
-        if type(x.constant) is int:
-            number += times * x.constant
-        elif x is not index and x.op is not None and x.op.record.is_sum:
-            a, b = x.op.inputs
-            pending += [(a, times), (b, times * x.op.record.signs[1])]
-        else:
-            found[x] += times
-    times = found.pop(index, 0)
-    return times, frozenset((x, n) for x, n in found.items() if n), number
 
 
 def _is_one_place(places: set[Place | None], forth: Op) -> bool:
