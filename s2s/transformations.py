@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from . import pipeline
 from .call.argnums import resolve_argnums
 from .derive import assemble, batched_seeds, jacobians, linear_maps
+from .derive.gradients_of_lanes import gradients_of_lanes
 from .derive.vectorized import vectorized
 from .errors import TypeMismatchError
 from .front.eval.unwrap_callable import names_of
@@ -144,6 +145,16 @@ def batch_of(t, types: tuple) -> Function:
     lanes = [lane_type(type, axis, name)
              for type, axis, name in zip(types, axes, t.parameter_names(len(types)))]
     known = not any(isinstance(type, Unknown) for type in types)
+    inner = t.inner
+    if (known and getattr(inner, "kind", None) in ("grad", "value_and_grad")
+            and not named.keys() & {"axis_name", "workers"}
+            and not any(x for key, x in inner.options.items() if key != "argnums")):
+        found = gradients_of_lanes(
+            inner.inner_function(lanes), resolve_argnums(inner.options["argnums"], inner.inner,
+                                                         lanes),
+            inner.kind == "value_and_grad", axes, out_axes, types, **named)
+        if found is not None:
+            return found
     function = t.inner_function(lanes)
     if known and any(isinstance(x.type, Tuple) for x in (*function.params, *function.results)):
         return assemble.batch_leaves(function, axes, out_axes, types, **named)

@@ -65,6 +65,10 @@ from .vmap import Batched, batched_type
 CALLS, LANES = Extent("calls"), Extent("lanes")
 
 
+class CallsTogether(Recursive):
+    """A function for many calls at once."""
+
+
 @dataclass(eq=False)
 class BatchedCalls:
     """What computes many calls of a recursive function: `callee` takes its arguments, by the
@@ -136,7 +140,7 @@ def batched_calls(callee: Recursive, flags: Sequence[bool], policy: Policy) -> B
     batched, lanes = flags_of_calls(callee, flags, functions, policy)
     roles = roles_of(callee, flags, functions, batched)
     numbered = any("whole" in each for each in roles.values())
-    made = {member: BatchedCalls(Recursive(f"{member.name}_calls"), roles[member], numbered)
+    made = {member: BatchedCalls(CallsTogether(f"{member.name}_calls"), roles[member], numbered)
             for member in members}
     for member, each in made.items():
         each.callee.function = stub(functions[member], each, made)

@@ -195,6 +195,45 @@ def test_compiled_calls_of_all_lanes_are_batches(f, in_axes, args, wrt):
     check(f, in_axes, args, wrt, s2s.jit)
 
 
+def score(words, node, left, right, W):
+    return np.sum(encode(node, left, right, words, W) ** 2)
+
+
+GRADIENTS = [
+    (s2s.grad(score), (0, 0, 0, 0, None), 0, True),
+    (s2s.grad(score), (1, 0, 0, 0, None), 2, True),
+    (s2s.grad(score, (0, 4)), (0, 0, 0, 0, 0), 0, True),
+    (s2s.grad(score, 4), (0, 0, 0, 0, None), 0, False),
+    (s2s.value_and_grad(score, (0,)), (0, 0, 0, 0, None), 0, True),
+]
+
+
+@pytest.mark.parametrize("gradient, in_axes, out_axes, batches, run", [
+    *((*each, lambda t: t) for each in GRADIENTS),
+    pytest.param(*GRADIENTS[2], s2s.jit, marks=pytest.mark.compile)])
+def test_gradients_of_lanes(gradient, in_axes, out_axes, batches, run):
+    args = WORDS, ROOT, LEFT, RIGHT, OWN if in_axes[4] == 0 else W
+    of_lanes = [gradient(*(x if axis is None else x[k] for x, axis in
+                           zip(args, (0, 0, 0, 0, in_axes[4])))) for k in range(LANES)]
+    args = np.moveaxis(WORDS, 0, in_axes[0]).copy(), *args[1:]
+    t = s2s.vmap(gradient, in_axes, out_axes)
+    found = run(t)(*args)
+    assert ("_calls_bwd(" in source(t, *args)) == batches
+    for got, want in zip(s2s.tree.leaves(found), zip(*map(s2s.tree.leaves, of_lanes))):
+        np.testing.assert_allclose(got, np.stack(want, out_axes), rtol=1e-9, atol=1e-14)
+
+
+def test_second_derivatives_of_lanes():
+    slopes = s2s.vmap(s2s.grad(score), (0, 0, 0, 0, None))
+
+    def length(words):
+        return np.sum(slopes(words, ROOT, LEFT, RIGHT, W) ** 2)
+
+    step = 1e-6 * rng.normal(size=WORDS.shape)
+    np.testing.assert_allclose(np.sum(s2s.grad(length)(WORDS) * step),
+                               (length(WORDS + step) - length(WORDS - step)) / 2, rtol=1e-6)
+
+
 def calls_made(function, *args):
     """The calls of each Python function while `function` runs."""
     counts = {}
