@@ -20,6 +20,7 @@ from .call.argnums import (
     FIRST,
     checked_axes,
     checked_name,
+    checked_processes,
     checked_size,
     checked_workers,
     numbers,
@@ -42,6 +43,7 @@ from .ops.core.record import MACROS, Macro, dtype_of
 from .ops.program.checkpoint import bytes_of
 from .ops.program.custom_rules import direction_length, in_shape
 from .passes import dumping, recorded
+from .process_map import ProcessMap
 from .sparse.derivative import SparseJacobian
 from .specialisation import bind, normalised, signature_of
 from .transformations import native_inside, positional
@@ -388,7 +390,8 @@ def lane_options(what: str, in_axes, out_axes, axis_name, axis_size) -> dict:
 @decorator
 def pmap(f: Callable, axis_name: Hashable | None = None,
          in_axes: int | Sequence[int | None] = 0, out_axes: int | Sequence[int | None] = 0,
-         axis_size: int | None = None, workers: int | None = None) -> Transformed:
+         axis_size: int | None = None,
+         workers: int | str | tuple[str, int] | None = None) -> Transformed | ProcessMap:
     """Transform `f` like `vmap`, with lanes that workers share: threads, which run native code.
 
     Each of `workers` threads, by default `s2s.threads()`, takes as many lanes as the others, or one
@@ -400,8 +403,15 @@ def pmap(f: Callable, axis_name: Hashable | None = None,
     A function that calls a `pmap`, under `jit` or differentiated, is run by all workers, each of
     which takes its lanes where the `pmap` stands.  One that prints, writes to objects outside, or
     draws from a generator of the caller's, is run by one worker, as with `vmap`.
+
+    With workers="processes", or ("processes", n), lanes are calls of `f` itself, by Python, in
+    processes: of functions that s2s does not read, or that are to stay apart.  Collectives are the
+    same; what `f` and `pmap` make is not differentiated from outside: differentiate inside, as in
+    `pmap(grad(f), workers="processes")`.
     """
     options = lane_options("pmap", in_axes, out_axes, axis_name, axis_size)
+    if isinstance(workers, (str, tuple)):
+        return ProcessMap(f, **options, count=checked_processes(workers))
     return Transformed("pmap", f, {**options, "workers": checked_workers(workers)})
 
 

@@ -89,6 +89,17 @@ def checked_workers(workers) -> int:
     return found
 
 
+def checked_processes(workers) -> int:
+    """Return the number of processes of "processes" or ("processes", n), 0 for as many as there are
+    threads; TypeMismatchError for what is none of these.
+    """
+    kind, *count = (workers,) if isinstance(workers, str) else workers
+    if kind != "processes" or len(count) > 1:
+        raise TypeMismatchError(f"workers is {workers!r}", None,
+                                'give the number of workers, "processes", or ("processes", n)')
+    return checked_workers(count[0]) if count else 0
+
+
 def members_of(container) -> Sequence:
     """Return the members of a tuple, list, dict or other container."""
     form = form_of(container)

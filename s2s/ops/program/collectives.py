@@ -52,6 +52,7 @@ from ..core.record import (
     value,
 )
 from ..core.shape import float_dtype, length
+from .lane_in_python import called, unbound
 from .workers import Share
 
 # -------------------------------------------------------------------------------------------- names
@@ -98,8 +99,7 @@ def unbound_name(op: Op) -> UnboundAxisError:
 
 
 def _outside(*xs, name: Hashable, **attrs):
-    raise UnboundAxisError(f"unbound axis name {name!r}", None,
-                           f"call the function under s2s.vmap(..., axis_name={name!r})")
+    raise unbound(name)
 
 
 def names_of(axis_name) -> tuple[Hashable, ...]:
@@ -371,22 +371,22 @@ def _over_all(record: Record, x, axis_name, groups) -> Value:
 
 def psum(x, axis_name, *, axis_index_groups=None):
     """The sum of `x` over all lanes of the axis `axis_name`, or of several; `x` may be a tree."""
-    _outside(name=axis_name)
+    return called("psum", axis_name, x)
 
 
 def pmean(x, axis_name, *, axis_index_groups=None):
     """The mean of `x` over all lanes of an axis, or of several; `x` may be a tree."""
-    _outside(name=axis_name)
+    return called("pmean", axis_name, x)
 
 
 def pmax(x, axis_name, *, axis_index_groups=None):
     """The largest `x` of all lanes, element by element; lanes that tie share its derivative."""
-    _outside(name=axis_name)
+    return called("pmax", axis_name, x)
 
 
 def pmin(x, axis_name, *, axis_index_groups=None):
     """The smallest `x` of all lanes, element by element; lanes that tie share its derivative."""
-    _outside(name=axis_name)
+    return called("pmin", axis_name, x)
 
 
 for _function, _record in ((psum, psum_record), (pmean, pmean_record), (pmax, pmax_record),
@@ -398,7 +398,7 @@ for _function, _record in ((psum, psum_record), (pmean, pmean_record), (pmax, pm
 
 def axis_size(axis_name):
     """The number of lanes of an axis; of several, their product."""
-    _outside(name=axis_name)
+    return called("axis_size", axis_name)
 
 
 @numpy_function(axis_size)
@@ -411,7 +411,7 @@ def _axis_size(axis_name) -> Value:
 
 def axis_index(axis_name):
     """The number of this lane along an axis, from 0; of several axes, the last counts fastest."""
-    _outside(name=axis_name)
+    return called("axis_index", axis_name)
 
 
 @numpy_function(axis_index)
@@ -424,7 +424,7 @@ def _axis_index(axis_name) -> Value:
 
 def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False):
     """The `x` of all lanes, stacked along a new axis `axis`; with `tiled` concatenated along it."""
-    _outside(name=axis_name)
+    return called("all_gather", axis_name, x, axis, tiled)
 
 
 @numpy_function(all_gather)
@@ -473,7 +473,7 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, t
     """The sum over all lanes, of which each lane gets its part along `scatter_dimension`: a row, or
     with `tiled` as many rows as there are for each lane.
     """
-    _outside(name=axis_name)
+    return called("psum_scatter", axis_name, x, scatter_dimension, tiled)
 
 
 @numpy_function(psum_scatter)
@@ -499,7 +499,7 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
     """Hand row s of `x`, along `split_axis`, to lane s; what arrives is stacked along a new axis
     `concat_axis`, or with `tiled` concatenated along it.
     """
-    _outside(name=axis_name)
+    return called("all_to_all", axis_name, x, split_axis, concat_axis, tiled)
 
 
 @numpy_function(all_to_all)
@@ -513,7 +513,7 @@ def _all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None
 
 def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
     """Exchange the axis `axis` of `x` with that of the lanes, which is as long."""
-    _outside(name=axis_name)
+    return called("all_to_all", axis_name, x, axis, axis, False)
 
 
 @numpy_function(pswapaxes)
@@ -536,7 +536,7 @@ def ppermute(x, axis_name, perm):
     """`x` of another lane: for each (source, target) in `perm`, lane `target` gets what lane
     `source` has; zeros where nothing arrives.
     """
-    _outside(name=axis_name)
+    return called("ppermute", axis_name, x, perm)
 
 
 @numpy_function(Named("s2s.library.lane_functions", "move_lanes"))
@@ -577,7 +577,7 @@ def _moved(x: Value, names: Sequence[Hashable], sources: Value, targets: Value) 
 
 def pshuffle(x, axis_name, perm):
     """`x` of another lane: lane k gets what lane perm[k] has."""
-    _outside(name=axis_name)
+    return called("ppermute", axis_name, x, [(source, k) for k, source in enumerate(perm)])
 
 
 @numpy_function(pshuffle)

@@ -148,15 +148,23 @@ def ready() -> None:
             binding.add_symbol(symbol, engine.get_function_address(symbol))
 
 
+def address_of(symbol: str) -> int:
+    """Return the address of the native function of this name."""
+    ready()
+    return _kept[0].get_function_address(symbol)
+
+
 def _address(function) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
 class Team:
-    """The words of `count` workers, which all have `cores` cores."""
+    """The words of `count` workers, which all have `cores` cores: those in `shared`, if that is
+    given.
+    """
 
-    def __init__(self, count: int, cores: int):
-        self.shared = np.zeros(OFFERS + LINE * count, np.int64)
+    def __init__(self, count: int, cores: int, shared: np.ndarray | None = None):
+        self.shared = np.zeros(OFFERS + LINE * count, np.int64) if shared is None else shared
         self.rows = np.zeros((count, LINE), np.int64)
         self.rows[:, NUMBER], self.rows[:, COUNT] = range(count), count
         self.rows[:, SHARED] = self.shared.ctypes.data
