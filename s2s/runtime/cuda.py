@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import warnings
 from collections.abc import Callable
 
 from ..back.cuda.host import render_cuda
@@ -19,6 +20,10 @@ from ..errors import UnsupportedError
 from ..ir.graph import Function
 from .debug.load_source import load
 from .device_arrays import INSTALL, Stream, arrays_of, is_on_device, mapped
+
+
+class HostWarning(UserWarning):
+    """Code for a GPU waits in a loop for a number, or copies arrays to the host and back."""
 
 
 def compiled(function: Function, *, threads: int = THREADS, stream=None, **options) -> Callable:
@@ -34,6 +39,11 @@ def compiled(function: Function, *, threads: int = THREADS, stream=None, **optio
         raise UnsupportedError(f"{threads} threads in a block", None,
                                "use a power of two, such as 128")
     module = render_cuda(lower(function, "cuda"), threads, stream is not None)
+
+    for line, what in module.waits:
+        advice = UnsupportedError(f"{what}: the host waits for the GPU", line,
+                                  "keep what decides branches and lengths on the host")
+        warnings.warn(str(advice), HostWarning, stacklevel=2)
 
     @functools.cache
     def loaded():

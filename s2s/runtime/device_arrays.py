@@ -73,8 +73,8 @@ class OnDevice:
     def wrap(self, x):
         return x
 
-    def get(self, x) -> np.ndarray:
-        return self.cp.asnumpy(x)
+    def get(self, x) -> np.ndarray | np.generic:
+        return self.cp.asnumpy(x)[()]
 
     def copied_back(self, x) -> np.ndarray:
         """A copy in the host's memory of an array of any library."""
@@ -112,8 +112,8 @@ class Simulated:
     def wrap(self, x):
         return self.array(x)
 
-    def get(self, x) -> np.ndarray:
-        return x
+    def get(self, x) -> np.ndarray | np.generic:
+        return x[()]
 
     def copied_back(self, x) -> np.ndarray:
         return x.copy_to_host()

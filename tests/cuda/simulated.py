@@ -14,6 +14,7 @@ from numba import config, cuda
 from numba.cuda.simulator import kernelapi
 
 import s2s
+from s2s.runtime.cuda import HostWarning
 
 
 class MadeOnce(dict):
@@ -160,6 +161,28 @@ def test_kernels_are_on_the_stream_that_is_given():
     f, args = EXAMPLES["softmax"]
     on_stream = s2s.jit(f, target="cuda", threads=8, stream=48)
     agree(on_stream(*args), f(*args), 1e-12)
+
+
+def test_numbers_that_only_kernels_read_stay_on_the_device():
+    def scaled(x):
+        for _ in range(3):
+            x = x / np.sum(x)
+        return x
+
+    compiled = s2s.jit(scaled, target="cuda", threads=8)
+    agree(compiled(POSITIVE), scaled(POSITIVE), 1e-12)
+    assert counts(compiled.lower(POSITIVE).loops)["numbers"] == 0
+
+
+def test_a_loop_that_waits_for_the_device_is_named():
+    def settle(x):
+        while np.sum(x * x) > 1e-3:
+            x = 0.5 * x
+        return x
+
+    with pytest.warns(HostWarning, match="np.sum(.|\n)*read from the device in each trip"):
+        found = s2s.jit(settle, target="cuda", threads=8)(X)
+    agree(found, settle(X), 1e-12)
 
 
 def test_threads_must_be_a_power_of_two():

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...analysis.alias import Memory
-from ...errors import UnsupportedError
+from ...errors import Line, UnsupportedError
 from ...ir.builder import Builder, add_op, at, current, emit
 from ...ir.graph import (
     MISSING,
@@ -51,6 +51,7 @@ from ..print.printer import Module, definition
 from ..syntax.ast_builders import call, dotted_call
 from ..syntax.unparse import Unparser
 from .block_reductions import MEET, identity, name_of, reduction_by, text_of
+from .device_numbers import device_numbers, is_arithmetic
 from .kernel import (
     CUDA_NAMES,
     THREADS,
@@ -72,9 +73,14 @@ CAPACITY = 64  # what a lane can save on a tape at first, if all lanes have ROOM
 
 @dataclass(frozen=True)
 class CudaModule(Module):
-    """A module of kernels and the function that launches them, with the types of each kernel."""
+    """A module of kernels and the function that launches them, with the types of each kernel.
+
+    `waits` are the lines at which each trip of a loop of the host waits for the device, or arrays
+    go through the host, and what is said of them.
+    """
 
     kernels: dict[str, str] = field(default_factory=dict)
+    waits: tuple[tuple[Line, str], ...] = ()
 
 
 def render_cuda(function: Function, threads: int = THREADS,
@@ -120,7 +126,8 @@ def render_cuda(function: Function, threads: int = THREADS,
         unparser.statement(tree)
     lines = {number + 1: line for number, line in unparser.lines.items()}
     text = "\n".join(line.rstrip() for line in unparser.out) + "\n"
-    return CudaModule(text, main.name, lines, kernels={k.name: signature(k) for k in host.kernels})
+    return CudaModule(text, main.name, lines, waits=tuple(dict.fromkeys(host.waits)),
+                      kernels={k.name: signature(k) for k in host.kernels})
 
 
 def raises_builtin(op: Op) -> bool:
@@ -247,6 +254,18 @@ device_copy = Record("device copy", evaluate=None, pure=False, infer=lambda x: x
 element = Record("element", evaluate=None, pure=False, infer=lambda x, *index, type: type,
                  syntax=lambda x, *index, type: call("number", ast.Subscript(x, only(index),
                                                                              ast.Load())))
+# numbers that stay on the device: arrays of rank 0 (device_numbers.py)
+element_there = Record("element there", evaluate=None, pure=False,
+                       infer=lambda x, *index: Array(x.type.dtype, ()),
+                       syntax=lambda x, *index: _call_method(
+                           ast.Subscript(x, only(index), ast.Load()), "copy"))
+to_host = Record("to host", evaluate=None, pure=False, infer=lambda x: Scalar(x.type.dtype),
+                 syntax=lambda x: call("number", x))
+to_device = Record("to device", evaluate=None, pure=False, infer=lambda x: Array(x.type.dtype, ()),
+                   syntax=lambda x: dotted_call("cp.asarray", x))
+cell = Record("cell", evaluate=None, infer=lambda x: Array(x.type.dtype, (1,)),
+              syntax=lambda x: ast.Call(ast.Attribute(x, "reshape", ast.Load()),
+                                        [ast.Constant(1)], []))
 blocks_of = Record("blocks of", evaluate=None,
                    infer=lambda n: INT, syntax=lambda n: call("blocks_of", n))
 teams_of = Record("teams of", evaluate=None, infer=lambda n, m, *size: INT,
@@ -263,22 +282,29 @@ launch = Record("launch", evaluate=None, pure=False,
                 infer=lambda blocks, *args, kernel, kind, has_stream: NONE, syntax=_launch)
 combine_parts = Record("combine parts", evaluate=None, pure=False,
                        infer=lambda parts, *, type, name: type,
-                       syntax=lambda parts, *, type, name: call(
-                           "number", _call_method(parts, name) if not name.startswith("nan")
-                           else dotted_call(f"cp.{name}", parts)))
+                       syntax=lambda parts, *, type, name: (
+                           _combined(parts, name) if isinstance(type, Array)
+                           else call("number", _combined(parts, name))))
 
 
-def _on_device(op: Op, is_view: bool) -> Record:
-    """The op on arrays, computed by CuPy: a view stays one if `is_view`."""
+def _combined(parts: ast.expr, name: str) -> ast.expr:
+    return (_call_method(parts, name) if not name.startswith("nan")
+            else dotted_call(f"cp.{name}", parts))
+
+
+def _on_device(op: Op, is_view: bool, types: Sequence[Type]) -> Record:
+    """The op on arrays, computed by CuPy, with results of these types: a view stays one if
+    `is_view`.
+    """
     def syntax(*args: ast.expr, **attrs) -> ast.expr:
         result = _by_cupy(op.record.syntax(*args, **attrs))
         if isinstance(op.output.type, Scalar):
-            return call("number", result)
+            return result if isinstance(types[0], Array) else call("number", result)
         return dotted_call("cp.ascontiguousarray", result) if (
             op.record.views and not is_view) else result
 
     return Record(f"{op.name} on the device", evaluate=None, pure=False, syntax=syntax,
-                  infer=lambda *inputs, **attrs: [y.type for y in op.outputs])
+                  infer=lambda *inputs, **attrs: list(types))
 
 
 def _by_cupy(call: ast.expr) -> ast.expr:
@@ -317,6 +343,10 @@ class Host:
         self.kernels: list[Kernel] = []
         self.env: dict[Value, Value] = {}
         self.roles, self.memory = Roles(loops), Memory(loops)
+        self.device = device_numbers(loops, self.is_kernel, lambda op: (
+            self.reads_arrays(op) and op.record.helper is None))
+        self.loop_depth = 0  # how many loops of the host are around
+        self.waits: list[tuple[Line, str]] = []
         self.views: set[Op] = set()  # that need not be contiguous
         # how many ops, and ends of blocks, use each value
         self.users = Counter(loops.block.yields)
@@ -345,6 +375,25 @@ class Host:
 
     def op(self, op: Op) -> None:
         inputs = [self.env.get(x, x) for x in op.inputs]
+        if op.blocks:
+            return self.control(op, inputs)
+        if any(map(is_device_number, inputs)) and is_arithmetic(op):
+            made = add_op(op.record, inputs, op.attrs, [Array(op.output.type.dtype, ())],
+                          names=[op.output.name])
+            self.env[op.output] = made.output
+            return
+        if op.record.writes_elements and is_device_number(inputs[1]) and not any(
+                map(is_device_number, inputs[2:])):
+            self.env[op.output] = add_op(op.record, inputs, op.attrs, [inputs[0].type],
+                                         names=[op.output.name]).output
+            return
+        there = {x: y for x, y in zip(op.inputs, inputs) if is_device_number(y)}
+        self.env.update((x, self.on_host(y)) for x, y in there.items())
+        self.plain(op, [self.env.get(x, x) for x in op.inputs])
+        self.env.update(there)
+
+    def plain(self, op: Op, inputs: list[Value]) -> None:
+        """Emit an op without blocks, on numbers of the host."""
         match op.name:
             case "buffer":
                 out = emit(device_array, *inputs, type=op.output.type, zero=op.attrs["zero"])
@@ -358,15 +407,19 @@ class Host:
                 return
             case "tuple" | "item":
                 return emit_op(op, self.env)
+            case "getitem" if op.output in self.device:
+                out = emit(element_there, *inputs)
             case "getitem" if isinstance(op.output.type, Scalar):
+                self.note_wait("a number is read from the device in each trip of a loop")
                 out = emit(element, *inputs, type=op.output.type)
-            case "for" | "while" | "if":
-                return self.control(op, inputs)
             case _ if self.reads_arrays(op) and op.record.helper is not None:
+                self.note_wait("arrays go through the host", in_loops=False)
                 out = emit(_on_host(op), *inputs, **op.attrs)
             case _ if self.reads_arrays(op):
-                made = add_op(_on_device(op, op in self.views), inputs, op.attrs,
-                              [y.type for y in op.outputs])
+                types = [self.type_of(y) for y in op.outputs]
+                if any(isinstance(type, Scalar) for type in types):
+                    self.note_wait("a number is read from the device in each trip of a loop")
+                made = add_op(_on_device(op, op in self.views, types), inputs, op.attrs, types)
                 self.env.update(zip(op.outputs, made.outputs))
                 for old, new in zip(op.outputs, made.outputs):
                     new.name = old.name
@@ -395,24 +448,61 @@ class Host:
         return any(isinstance(v.type, Array)
                    for v in (*touched, *op.outputs)) and op.record.writes is None
 
+    # numbers
+
+    def type_of(self, x: Value) -> Type:
+        """The type of what the host has for `x`."""
+        return Array(x.type.dtype, ()) if x in self.device else x.type
+
+    def on_host(self, x: Value) -> Value:
+        """`x`, read from the device if it is a number there."""
+        if not is_device_number(x):
+            return x
+        self.note_wait("a number is read from the device in each trip of a loop")
+        return emit(to_host, x)
+
+    def note_wait(self, what: str, in_loops: bool = True) -> None:
+        """Note that the host waits for the device here, if that is in a loop or anywhere."""
+        if current().line is not None and (self.loop_depth or not in_loops):
+            self.waits.append((current().line, what))
+
+    def fitted(self, news: Sequence[Value], olds: Sequence[Value]) -> list[Value]:
+        """The values `news`, each where one of `olds`, which it becomes, is to be."""
+        return [new if old in self.device and is_device_number(new)
+                else emit(to_device, new) if old in self.device else self.on_host(new)
+                for new, old in zip(news, olds, strict=True)]
+
+    def is_kernel(self, op: Op) -> bool:
+        """Whether the host launches a kernel for the loop `op`."""
+        return (op.name == "for" and self.roles.of(op) is not None
+                and is_lane_code(op.blocks[0]))
+
     def control(self, op: Op, inputs: list[Value]) -> None:
-        if op.name == "for" and self.roles.of(op) is not None and is_lane_code(op.blocks[0]):
+        if self.is_kernel(op):
             return self.parallel(op, nest_of(op, self.roles))
         outs: Sequence[Value]
+        stops = [op] if op.attrs.get("breaks") else []  # a condition, which is on the host
+
+        def run(block: Block, args: Sequence[Value] = ()) -> list[Value]:
+            return self.fitted(self.block(block, args), [*stops, *op.outputs])
+
+        self.loop_depth += op.name != "if"
         match op.name:
             case "if":
-                outs = if_(inputs[0], lambda: self.block(op.blocks[0]),
-                           lambda: self.block(op.blocks[1]), [o.name for o in op.outputs])
+                outs = if_(inputs[0], lambda: run(op.blocks[0]), lambda: run(op.blocks[1]),
+                           [o.name for o in op.outputs])
             case "for":
                 body = op.blocks[0]
-                outs = for_loop(*inputs[:3], inputs[3:], lambda *args: self.block(body, args),
-                                op.attrs["breaks"], [p.name for p in body.params[1:]],
-                                body.params[0].name)
+                outs = for_loop(*map(self.on_host, inputs[:3]), self.fitted(inputs[3:], op.outputs),
+                                lambda *args: run(body, args), op.attrs["breaks"],
+                                [p.name for p in body.params[1:]], body.params[0].name)
             case _:
                 head, body = op.blocks
-                outs = while_loop(inputs, lambda *args: self.block(head, args)[0],
-                                  lambda *args: self.block(body, args), op.attrs["breaks"],
+                outs = while_loop(self.fitted(inputs, op.outputs),
+                                  lambda *args: self.block(head, args)[0],
+                                  lambda *args: run(body, args), op.attrs["breaks"],
                                   [p.name for p in body.params])
+        self.loop_depth -= op.name != "if"
         self.env.update(zip(op.outputs, outs))
 
     # launches
@@ -424,7 +514,8 @@ class Host:
         """Launch a nest of independent trips; again, with more room, if its tapes turn out too
         short.
         """
-        kernel = parallel_kernel(nest, self.name(), self.roles, self.memory)
+        kernel = parallel_kernel(nest, self.name(), self.roles, self.memory,
+                                 {x for x, y in self.env.items() if is_device_number(y)})
         self.kernels.append(kernel)
         trips = self.product([trip_count(loop, self.env) for loop in nest.loops])
         inits = dict(enumerate(self.env.get(x, x) for x in op.inputs[3:]))
@@ -438,7 +529,8 @@ class Host:
         grid = (emit(teams_of, trips, self.largest(inner), *size) if inner
                 else trips if trips.constant == 1 else emit(blocks_of, trips))
         blocks = emit(blocks_in, grid) if inner else grid
-        reads = [self.env.get(x, x) for x in kernel.reads]
+        reads = [emit(cell, x) if is_device_number(x) else x
+                 for x in (self.env.get(x, x) for x in kernel.reads)]
         kind = "teams" if inner else "single" if trips.constant == 1 else "threads"
 
         parts = {k: self.allocate([blocks], Value(Array(dtype, (1,)),
@@ -501,10 +593,15 @@ class Host:
         else:
             run(None, inits)
         for k, (step, dtype) in kernel.parts.items():
-            total = emit(combine_parts, parts[k], type=op.outputs[k].type,
-                         name=reduction_by(step)[0])
+            type = self.type_of(op.outputs[k])
+            total = emit(combine_parts, parts[k], type=type, name=reduction_by(step)[0])
+            if isinstance(type, Scalar):
+                self.note_wait("a number is read from the device in each trip of a loop")
             if not is_constant(inits[k], identity(step, dtype)):
-                total = step(inits[k], total)
+                if isinstance(type, Scalar):
+                    total = step(self.on_host(inits[k]), total)
+                else:
+                    total = add_op(step, [inits[k], total], {}, [type]).output
             total.name = total.name or op.outputs[k].name
             inits[k] = total
         for k, out in enumerate(op.outputs):
@@ -553,6 +650,10 @@ class Host:
 
 def is_constant(x: Value, c) -> bool:
     return x.constant is not MISSING and x.constant == c
+
+
+def is_device_number(x: Value) -> bool:
+    return isinstance(x.type, Array) and x.type.dims == ()
 
 
 def is_empty(x: Value) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from ...analysis.alias import Memory
@@ -84,8 +85,9 @@ class Kernel:
     rooms: dict[str, list[Value | int | tuple[Value, int] | None]] = field(default_factory=dict)
 
 
-def parallel_kernel(nest: Nest, name: str, roles: Roles, memory: Memory) -> Kernel:
-    """The kernel whose threads make the trips of a nest.
+def parallel_kernel(nest: Nest, name: str, roles: Roles, memory: Memory,
+                    device: Set[Value] = frozenset()) -> Kernel:
+    """The kernel whose threads make the trips of a nest; numbers of `device` are in arrays of one.
 
     Its arguments: the number of trips, the values the nest reads, the arrays it writes, and for
     each number that trips combine an array for what each block makes of it; for tapes, their
@@ -95,11 +97,12 @@ def parallel_kernel(nest: Nest, name: str, roles: Roles, memory: Memory) -> Kern
     bounds = [outer.inputs[0], *(x for loop in nest.loops[1:] for x in loop.inputs[:2])]
     read = [v for v in dict.fromkeys([*free_values(body), *bounds]) if is_argument(v)]
     count = Value(INT, "n")
-    params = [Value(v.type, v.name) for v in read]
+    params = [Value(Array(v.type.dtype, (1,)) if v in device else v.type, v.name) for v in read]
     env = dict(zip(read, params))
     block = Block([count, *params])
-    kernel = Kernel(name, None, read, [INT, *(v.type for v in read)])
+    kernel = Kernel(name, None, read, [INT, *(p.type for p in params)])
     with Builder(block):
+        env.update(numbers_in(env, device))
         work = Body(env)
         env.update((v, known(v)) for v in {*free_values(body), *bounds} if not is_argument(v))
         tapes = [op.output for op in walk(body) if op.name == "tape_new"]
@@ -239,6 +242,15 @@ def add_rooms(kernel: Kernel, work: Body, body: Block) -> None:
         room = _given(kernel, f"room {k}", Array(type.dtype, dims),
                       f"{name}_columns" if op in in_columns else f"{name}_rows")
         (work.columns_of if op in in_columns else work.rooms)[op.output] = room
+
+
+def numbers_in(env: dict[Value, Value], device: Set[Value]) -> dict[Value, Value]:
+    """Read the numbers that kernels are passed in arrays of one, those of `device`."""
+    found = {v: RECORDS["getitem"](cell, value(0), pattern=("i",)) for v, cell in env.items()
+             if v in device}
+    for v, x in found.items():
+        x.name = v.name
+    return found
 
 
 def columns_of(item: Scalar) -> Array:
