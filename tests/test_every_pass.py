@@ -34,6 +34,7 @@ import test_fuse_sweeps  # noqa: E402
 import test_hoist_tables  # noqa: E402
 import test_split_at_wraparound  # noqa: E402
 import test_strip_mine_batch  # noqa: E402
+from whole import mechanics_solvers  # noqa: E402
 
 SHARED = """
 golden.caught_exception_is_a_branch golden.dataclass_stepped_in_a_loop
@@ -69,6 +70,22 @@ def made_anew(x, a, n):
     return np.sum(a * a)
 
 
+def masked_twice(x):
+    return np.sum(np.where(x > 0.3, np.where(x > 0.3, 2 * x, 0.0) ** 2, 0.0))
+
+
+def of_one_lane(x):
+    a = np.zeros(3)
+    for k in range(3):
+        a[k] = x * k
+    while a[0] + a[1] + a[2] < 5.0:
+        b = np.zeros(3)
+        for k in range(3):
+            b[k] = a[k] * 1.5 + 0.1
+        a = b
+    return a[0] + a[1]
+
+
 def for_kernels(x):
     return np.sum(np.logaddexp(np.sin(x), 1.0) ** 2 * np.outer(x, x))
 
@@ -94,6 +111,8 @@ OWN = [
     (solved_twice, (A, A[0]), (0, 1)),
     (of_three_factors, (A, A.T, A), (0, 1, 2)),
     (made_anew, (0.5, X, 3), (0, 1)),
+    (masked_twice, (X,), (0,)),
+    *((f, (x,), (0,)) for f, x in mechanics_solvers.PROGRAMS if f.__name__ == "conductor"),
 ]
 TABLES = {
     name: table
@@ -147,6 +166,7 @@ def run_all():
                 lowered(s2s.value_and_grad(f, wrt), args)
         lowered(for_kernels, (X,), "cuda")
         lowered(nests_for_kernels, (X,), "cuda")
+        lowered(s2s.vmap(of_one_lane), (X,), "cuda")
 
 
 @functools.cache

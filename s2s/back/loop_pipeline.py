@@ -36,6 +36,7 @@ from .arrays.strip_mine_batch import strip_mine
 from .cuda.fuse_nests import fuse_nests
 from .cuda.hoist_in_lanes import hoist_in_lanes
 from .loops.axis_order import permute_axes
+from .loops.decide import decide
 from .loops.distribute_gathers import distribute_gathers
 from .loops.distribute_long import divide_long_loops
 from .loops.distribute_stages import distribute_stages
@@ -144,6 +145,8 @@ LOOPS = ordered(
            after=sink_factors, then=drop_unused),
     Native(hoist_buffers, "each strip would allocate the rows that stages pass on",
            after=distribute_stages),
+    Native(decide, "what tapes have room for is asked, and lengths are known",
+           after=stack_tapes, then=drop_unused),
     Native(type_empty_lists, "lists that could be arrays are arrays", after=stack_tapes),
     Native(check_loops, "all loops and indices are made, but for those of strips below",
            after=distribute_stages),

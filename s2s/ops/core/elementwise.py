@@ -150,7 +150,7 @@ min_ = elementwise("min_",                lambda y, a, b: where(less(b, a), 0, 1
 where = elementwise("where",              None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
                     evaluate=lambda c, a, b: np.where(c, a, b)[()], fold=identities.where, slope="finite", linear=(1, 2), selects=True, chooses=True, stablehlo=stablehlo_rules.choice)
 select = elementwise("select",            None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
-                     python="b if a else c", result=lambda c, a, b: _type_of_choice(c, a, b), slope="finite", batch=where, linear=(1, 2), selects=True, chooses=True, returns_operand=True, stablehlo=stablehlo_rules.choice)
+                     python="b if a else c", result=lambda c, a, b: _type_of_choice(c, a, b), fold=identities.decided, slope="finite", batch=where, linear=(1, 2), selects=True, chooses=True, returns_operand=True, stablehlo=stablehlo_rules.choice)
 #                                         ∂y/∂x                              ∂y/∂lo, ∂y/∂hi
 clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x), where(bitwise_or(equal(x, lo), equal(x, hi)), 0.5, 1), 0),
                                                                              lambda y, x, lo, hi: _below(x, lo, hi),

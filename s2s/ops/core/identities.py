@@ -336,17 +336,24 @@ def negative(record, a: Value):
     return None
 
 
+def decided(record, condition: Value, a: Value, b: Value):
+    """What a constant condition chooses."""
+    if type(condition.constant) is not bool:
+        return None
+    chosen = a if condition.constant else b
+    # of Python's numbers
+    if (type(chosen.constant) in (int, float)
+            and RECORDS["select"].infer(condition, a, b) == FLOAT):
+        return value(float(chosen.constant))
+    return _same_type(chosen, record, condition, a, b)
+
+
 def where(record, condition: Value, a: Value, b: Value):
     """Fold a choice with a constant condition, or between equals; a choice between numbers is
     Python's own.
     """
     if type(condition.constant) is bool:
-        chosen = a if condition.constant else b
-        # of Python's numbers
-        if (type(chosen.constant) in (int, float)
-            and RECORDS["select"].infer(condition, a, b) == FLOAT):
-            return value(float(chosen.constant))
-        return _same_type(chosen, record, condition, a, b)
+        return decided(record, condition, a, b)
     if (a is b
         or type(a.constant) in (int, float) and type(a.constant) is type(b.constant)
         and repr(a.constant) == repr(b.constant)):
