@@ -13,12 +13,13 @@
         ...
 
 Here they become growing tapes, one each, which pack_tapes.py makes one of.  Native code keeps its
-arrays.
+arrays.  All are pushed where the last one is, so that what they save has names of its own: `d`,
+`d_1` and `d_2` instead of one `d` after another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from ...analysis.dependence import access_position, runs_back
@@ -48,12 +49,40 @@ class ArrayTape:
 
 def stack_tapes(function: Function) -> Function:
     """Return `function`, or a copy in which array tapes that may be one list are growing tapes."""
-    if not find_tapes(function):
+    if not find_tapes(function) and not any(map(_scattered, blocks_of(function.block))):
         return function
     function = clone(function)
     for tape in find_tapes(function):
         replace(tape, function.block)
+    for block in blocks_of(function.block):
+        _push_together(block)
     return function
+
+
+def _scattered(block: Block) -> list[Op]:
+    """Return the pushes that may as well be where the last of them is, if there are others between.
+    """
+    pushes = [op for op in block.ops if op.record is tape_push and op.output in block.yields]
+    written = {op.inputs[op.record.writes] for op in block.ops if op.record.writes is not None}
+    pushes = [op for op in pushes if isinstance(op.inputs[1].type, Scalar)
+              or _is_of_the_trip(op.inputs[1], block, written)]
+    together = len(pushes) < 2 or (block.ops.index(pushes[-1]) - block.ops.index(pushes[0])
+                                   == len(pushes) - 1)
+    return [] if together else pushes
+
+
+def _is_of_the_trip(x: Value, block: Block, written: Container[Value]) -> bool:
+    """Test whether `x` is an array that `block` makes, and leaves as it is."""
+    return (isinstance(x.type, Array) and x.op in block.ops and not x.op.blocks
+            and not x.op.record.views and x not in written and x not in block.yields)
+
+
+def _push_together(block: Block) -> None:
+    """Move pushes to the last of them, in place: then their names differ."""
+    if pushes := _scattered(block):
+        last = block.ops.index(pushes[-1])
+        before = [op for op in block.ops[:last] if op not in pushes]
+        block.ops[:last + 1] = before + pushes
 
 
 def find_tapes(function: Function) -> list[ArrayTape]:
