@@ -23,10 +23,11 @@ def run(jax):
     from jaxlib import xla_client
 
     backend = get_backend("cpu")
+    options = xla_client.CompileOptions()
 
     def run(text, arrays):
-        compiled = backend.compile_and_load(text, backend.devices()[:1],
-                                            xla_client.CompileOptions())
+        compiled = (backend.compile_and_load(text, backend.devices()[:1], options)
+                    if hasattr(backend, "compile_and_load") else backend.compile(text, options))
         return [np.asarray(x) for x in
                 compiled.execute([jax.device_put(np.asarray(x)) for x in arrays])]
 

@@ -133,7 +133,7 @@ class Text:
             return list(found) if len(op.outputs) > 1 else [found]
         if record.stablehlo is not None:
             found = record.stablehlo(self, op, *xs)
-        if found is NotImplemented and tuple(record.moves) == (0,) and len(op.outputs) == 1:
+        if found is NotImplemented and moves_its_first(record) and len(op.outputs) == 1:
             found = self.moved(op, *xs)
         if found is NotImplemented and record.lower is not None and not lowered:
             found = self.inlined(lambda *values: record.lower(op, *values), op.inputs, xs)
@@ -159,9 +159,9 @@ class Text:
             block.yields = [value(made)]
         return self.run(block, xs, lowered=True)[0]
 
-    def refusal(self, op: Op) -> UnsupportedError:
-        """Return the error that says that there is no such op."""
-        return UnsupportedError(f"{op.name} in StableHLO, which has no such operation", op.line,
+    def refusal(self, op: Op) -> NotKnownError:
+        """Return the error that says that there is no such op, of Tensors."""
+        return NotKnownError(f"{op.name} in StableHLO, which has no such operation", op.line,
                                 "leave it to s2s.jit, or compute it before and pass it")
 
     # ------------------------------------------------------------------------------------- emitting
@@ -454,6 +454,11 @@ class Text:
                  "  }", "}"]
         return re.sub(r"%\d+\b", lambda found: self.names.get(found[0], found[0]),
                       "\n".join(lines)) + "\n"
+
+
+def moves_its_first(record) -> bool:
+    """Test whether an op moves elements of its first input, and of no other."""
+    return len(record.moves) == 1 and record.moves[0] == 0
 
 
 def outline(x):
