@@ -1,6 +1,7 @@
-"""What a module of CUDA code consists of, in numbers."""
+"""What a module of CUDA code, and what a kernel of it, consists of, in numbers."""
 
 import ast
+import re
 
 COLUMNS = ("launches", "one thread", "CuPy", "numbers", "arrays")
 ALLOCATES = {"empty", "zeros", "asarray"}
@@ -22,3 +23,8 @@ def counts(text: str) -> dict[str, int]:
         "numbers": names.count("number"),
         "arrays": names.count("to_numpy"),
     }
+
+
+def instructions(ptx: str) -> int:
+    """The number of instructions of PTX."""
+    return len(re.findall(r"^\s+(?:@!?%p\d+ )?[a-z][\w.:]*[ ;].*;$|^\s+ret;$", ptx, re.M))

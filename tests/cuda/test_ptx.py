@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from launch_counts import instructions
 
 import s2s
 
@@ -24,6 +25,7 @@ from examples import EXAMPLES
 from numba import cuda, types
 from numba.core.sigutils import normalize_signature
 import s2s
+from by_hand import BY_HAND
 from launch_counts import counts
 from s2s import pipeline
 from s2s.back.cuda.host import render_cuda
@@ -40,6 +42,9 @@ for name, (f, args) in EXAMPLES.items():
         ptx, _ = cuda.compile_ptx(namespace[kernel].py_func, types_, cc=(9, 0))
         print("==", name, "==", kernel)
         print(ptx)
+    if name in BY_HAND:
+        print("==", name, "== by hand")
+        print(cuda.compile_ptx(*BY_HAND[name], cc=(9, 0))[0])
 """
 
 
@@ -81,7 +86,7 @@ def kernels(parts) -> dict[str, str]:
     """The PTX of each example's kernels."""
     found: dict[str, str] = {}
     for name, kernel, text in parts:
-        if kernel != "counts":
+        if kernel not in ("counts", "by hand"):
             found[name] = found.get(name, "") + text
     return found
 
@@ -141,6 +146,13 @@ def test_a_call_without_a_gpu_says_so():
 
 def total(x):
     return np.sum(x)
+
+
+@pytest.mark.parametrize("name", ["fused elementwise gradient", "single precision", "softmax",
+                                  "newton, lane by lane"])
+def test_kernels_are_hardly_longer_than_by_hand(parts, kernels, name):
+    (other,) = (text for example, kernel, text in parts if (example, kernel) == (name, "by hand"))
+    assert 20 < instructions(kernels[name]) <= 1.3 * instructions(other)
 
 
 def test_single_precision_stays_single(kernels):

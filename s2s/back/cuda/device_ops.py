@@ -18,7 +18,7 @@ from ...ir.graph import MISSING, Op, Value
 from ...ir.types import INT, NONE, Array, Scalar, Type
 from ...ops.arrays.reshape import only
 from ...ops.core import elementwise as ew
-from ...ops.core.cast import bool_, float_
+from ...ops.core.cast import bool_, convert, float_
 from ...ops.core.define_elementwise import IN_MATH
 from ...ops.core.elementwise import select
 from ...ops.core.record import Record, value
@@ -130,7 +130,7 @@ def respell(op: Op, inputs: list[Value]):
     if not record.elementwise:
         return None
     typed = _typed(inputs)
-    if record is ew.power and typed[1].constant == 2:
+    if record is ew.power and _constant(typed[1]) == 2:
         return typed[0] * typed[0]  # as NumPy does
     if record in SPELLED:
         return value(SPELLED[record](*typed))
@@ -143,6 +143,12 @@ def respell(op: Op, inputs: list[Value]):
         raise UnsupportedError(f"np.{spelling.func.attr} in a CUDA kernel", op.line,
                                "write it with functions of Python's math module")
     return emit(record, *typed, **op.attrs)
+
+
+def _constant(x: Value):
+    """The constant that `x` is, perhaps with another dtype."""
+    is_converted = x.op is not None and x.op.record is convert
+    return x.op.inputs[0].constant if is_converted else x.constant
 
 
 def _typed(xs: Sequence[Value]) -> list[Value]:

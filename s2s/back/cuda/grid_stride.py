@@ -63,6 +63,8 @@ def spread_over_threads(tree: ast.FunctionDef, kernel, is_split: bool) -> ast.Fu
         ast.While(_expression(f"{thread} < {trips}"),
                   [*inner, *_parse(f"{thread} = uint32({thread} + {stride})")], []),
     ]
+    if kernel.shared:
+        tree = UnsignedCounters(tree, taken).visit(tree)
     results = tree.body.pop().value.elts
     if kernel.parts:
         t, size = _unused("t", taken), "cuda.blockDim.x"
@@ -81,6 +83,49 @@ def spread_over_threads(tree: ast.FunctionDef, kernel, is_split: bool) -> ast.Fu
             tree.body += _parse(f"if {t} == 0:\n"
                                 f"    {argument.arg}[cuda.blockIdx.x] = {result.id}")
     return tree
+
+
+class UnsignedCounters(ast.NodeTransformer):
+    """Count the trips of loops that a team shares in unsigned 32-bit integers.
+
+        for j in range(lane, n, lanes):          j = uint32(lane)
+            x[i, j] = 0.0                        stop = uint32(max(n, 0))
+                                        becomes  while j < stop:
+                                                     x[i, j] = 0.0
+                                                     j = uint32(j + lanes)
+
+    A signed counter with a step that is not known cost five times the instructions, a division
+    among them: for the number of trips, by which LLVM unrolls the loop.
+    """
+
+    def __init__(self, tree: ast.FunctionDef, taken: set[str]):
+        self.taken = taken
+        self.sizes = {s.targets[0].id for s in tree.body if isinstance(s, ast.Assign)
+                      and ast.unparse(s.value) == "cuda.blockDim.x"} | {"cuda.blockDim.x"}
+
+    def visit_For(self, loop: ast.For) -> ast.For | list[ast.stmt]:
+        loop.body = [new for s in loop.body for new in _listed(self.visit(s))]
+        match loop.iter:
+            case ast.Call(ast.Name("range"), [first, count, size]) if (
+                    ast.unparse(size) in self.sizes):
+                pass
+            case _:
+                return loop
+        index, body = loop.target.id, _without_continue(loop.body)
+        counter = index
+        if not _only_indexes(body, index) or index in stored_in(body):
+            counter = _unused("k", self.taken)
+            body = [*_parse(f"{index} = int64({counter})"), *body]
+        stop = _unused("stop", self.taken)
+        return [*_parse(f"{counter} = uint32({ast.unparse(first)})\n"
+                        f"{stop} = uint32(max({ast.unparse(count)}, 0))"),
+                ast.While(_expression(f"{counter} < {stop}"),
+                          [*body, *_parse(f"{counter} = uint32({counter} + {ast.unparse(size)})")],
+                          [])]
+
+
+def _listed(found: ast.stmt | list[ast.stmt]) -> list[ast.stmt]:
+    return found if isinstance(found, list) else [found]
 
 
 def _number(x) -> str:

@@ -263,6 +263,7 @@ class Body:
         team, (body,), roles = self.team, op.blocks, self.team.loops[op]
         low, high = (self.env.get(x, x) for x in op.inputs[:2])
         forwards = op.inputs[2].constant == 1
+        count = low - high if not forwards else high if low.constant == 0 else high - low
         inits = [self.env.get(x, x) for x in op.inputs[3:]]
         starts = [x if isinstance(role, str) else identity_value(role, x.type.dtype)
                   for x, role in zip(inits, roles)]
@@ -272,11 +273,11 @@ class Body:
         team.is_apart = True
 
         def step(index: Value, *carries: Value) -> list[Value]:
-            self.env[body.params[0]] = index if forwards else low - index
+            self.env[body.params[0]] = (low - index if not forwards else index
+                                        if low.constant == 0 else low + index)
             return self.block(Block(body.params[1:], body.ops, body.yields), carries)
 
-        start = (team.thread if not forwards or low.constant == 0 else low + team.thread)
-        outs = for_loop(start, high if forwards else low - high, team.size, starts, step,
+        outs = for_loop(team.thread, count, team.size, starts, step,
                         names=[p.name for p in body.params[1:]], index=body.params[0].name or "j")
         team.is_apart = False
         for out, new, init, role in zip(op.outputs, outs, inits, roles):
