@@ -60,9 +60,7 @@ from ...ops.core.record import dims_of, value
 from ...ops.core.shape import length, shaped_like
 from ...ops.program.effects import has_effects
 from ...ops.program.recursive_callee import Recursive, recursive_callees
-from .vmap import Batched, batched_type
-
-CALLS, LANES = Extent("calls"), Extent("lanes")
+from .vmap import Batched, batched_type, lane_extent
 
 
 class CallsTogether(Recursive):
@@ -142,8 +140,10 @@ def batched_calls(callee: Recursive, flags: Sequence[bool], policy: Policy) -> B
     numbered = any("whole" in each for each in roles.values())
     made = {member: BatchedCalls(CallsTogether(f"{member.name}_calls"), roles[member], numbered)
             for member in members}
+    extents = {"call": lane_extent(functions.values(), "calls"),
+               "whole": lane_extent(functions.values())}
     for member, each in made.items():
-        each.callee.function = stub(functions[member], each, made)
+        each.callee.function = stub(functions[member], each, made, extents)
     for member, each in made.items():
         emitter = CallEmitter(functions[member], lanes[member], each, made, groups[member], policy)
         each.callee.function = emitter.of_calls()
@@ -320,13 +320,12 @@ def needed_for(op: Op, ops: Sequence[Op]) -> list[Op]:
 # ---------------------------------------------------------------------------------------- emitting
 
 
-def stub(function: Function, found: BatchedCalls, members) -> Function:
-    """Return the batched function without its ops."""
-    extents = {"call": CALLS, "whole": LANES}
+def stub(function: Function, found: BatchedCalls, members, extents: dict[str, Extent]) -> Function:
+    """Return the batched function without its ops; `extents` are those of the new axes, by role."""
     params = [Value(p.type if role == "shared" else batched_type(p.type, extents[role], 0), p.name)
               for p, role in zip(function.params, found.roles)]
     if found.numbered:
-        params.append(Value(Array("int64", (CALLS,)), "lane"))
+        params.append(Value(Array("int64", (extents["call"],)), "lane"))
     known = {d.symbol for p in function.params for d in dims_of(p.type) if isinstance(d, Extent)}
     results = []
     for y in function.results:
@@ -334,7 +333,7 @@ def stub(function: Function, found: BatchedCalls, members) -> Function:
             raise CannotBatch(f"{function.name} returns {y.type}", None)
         lengths = [next((n for n in lengths_of(y, axis, members, known) if n is not None), dim)
                    for axis, dim in enumerate(dims_of(y.type))]
-        results.append(Value(Array(y.type.dtype, (CALLS, *lengths))))
+        results.append(Value(Array(y.type.dtype, (extents["call"], *lengths))))
     place = function.source.place if function.source is not None else ""
     doc = (f"{function.name}{place} for many calls at once"
            f"{', of which call k is in lane[k]' if found.numbered else ''}.")

@@ -11,7 +11,7 @@ range(lanes)`, as the user wrote it, each lane taking its own branch and its own
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
@@ -131,7 +131,7 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
         raise TypeMismatchError("vmap with no batched argument",
                                 remedy="give in_axes at least one axis, or say axis_size")
     if types is None:
-        extent = lane_extent(function)
+        extent = lane_extent([function])
         types = [p.type if axis is None else batched_type(p.type, extent, axis)
                  for p, axis in zip(function.params, axes)]
     types = [*types, *(p.type for p in function.params[len(types):])]
@@ -183,14 +183,15 @@ def require_no_turns(function: Function) -> None:
 AS_MANY = "give all batched arguments equally many lanes"
 
 
-def lane_extent(function: Function) -> Extent:
-    """Create the extent of the lane axis: a symbol that the function's parameters do not use yet.
+def lane_extent(functions: Iterable[Function], name: str = "lanes") -> Extent:
+    """Create the extent of the lane axis: a symbol that the functions' parameters do not use yet.
     """
-    used = {d.symbol for p in function.params for d in dims_of(p.type) if isinstance(d, Extent)}
-    symbol, k = "lanes", 1
+    used = {d.symbol for function in functions for p in function.params for d in dims_of(p.type)
+            if isinstance(d, Extent)}
+    symbol, k = name, 1
     while symbol in used:
         k += 1
-        symbol = f"lanes_{k}"
+        symbol = f"{name}_{k}"
     return Extent(symbol)
 
 

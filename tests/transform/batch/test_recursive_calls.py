@@ -234,6 +234,19 @@ def test_second_derivatives_of_lanes():
                                (length(WORDS + step) - length(WORDS - step)) / 2, rtol=1e-6)
 
 
+def test_batches_in_batches():
+    batched = s2s.vmap(encode, (0, 0, 0, 0, None))
+    pairs = [np.stack([x, x[::-1]]) for x in TREES]
+    both = s2s.vmap(batched, (0, 0, 0, 0, None))(*pairs, W)
+    np.testing.assert_allclose(both, [batched(*(x[k] for x in pairs), W) for k in range(2)])
+    step = np.zeros_like(W)
+    step[1, 2] = 1e-6
+    columns = s2s.jacfwd(lambda W: batched(*TREES, W))(W)
+    by_differences = (batched(*TREES, W + step) - batched(*TREES, W - step)) / 2e-6
+    np.testing.assert_allclose(columns[..., 1, 2], by_differences, rtol=1e-6, atol=1e-8)
+    assert batched(*(x[:0] for x in TREES), W).shape == (0, WIDTH)
+
+
 def calls_made(function, *args):
     """The calls of each Python function while `function` runs."""
     counts = {}
