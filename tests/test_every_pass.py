@@ -166,7 +166,7 @@ def run_all():
                 lowered(s2s.value_and_grad(f, wrt), args)
         lowered(for_kernels, (X,), "cuda")
         lowered(nests_for_kernels, (X,), "cuda")
-        lowered(s2s.vmap(of_one_lane), (X,), "cuda")
+        lowered(s2s.vmap(s2s.grad(of_one_lane)), (X,), "cuda")
 
 
 @functools.cache
