@@ -31,9 +31,9 @@ def pytest_addoption(parser):
     parser.addoption("--cases", type=int, default=1,
                      help="of each test, so many cases are quick, from the first to the last "
                           "(1); the others are marked slow")
-    parser.addoption("--compiled-cases", type=int,
-                     help="of each test that compiles, so many cases are run, from the first to "
-                          "the last (all)")
+    parser.addoption("--of-each", type=int,
+                     help="of each test, so many cases are run, from the first to the last (all); "
+                          "all pages of the golden book are")
 
 
 @pytest.fixture(autouse=True)
@@ -72,15 +72,15 @@ def pytest_collection_modifyitems(config, items):
         for k, item in enumerate(several):
             if k not in kept:
                 item.add_marker(pytest.mark.slow)
-    if config.getoption("--compiled-cases") is not None:
+    if config.getoption("--of-each") is not None:
         leave_out_cases(config, items)
 
 
 def leave_out_cases(config, items):
-    """Deselect all but `--compiled-cases` cases of each test that compiles."""
-    count, cases = config.getoption("--compiled-cases"), collections.defaultdict(list)
+    """Deselect all but `--of-each` cases of each test."""
+    count, cases = config.getoption("--of-each"), collections.defaultdict(list)
     for item in items:
-        if hasattr(item, "callspec") and item.get_closest_marker("compile"):
+        if hasattr(item, "callspec") and item.path.stem not in WHOLE:
             cases[item.path, item.originalname].append(item)
     left_out = set()
     for several in cases.values():
