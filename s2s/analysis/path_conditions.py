@@ -27,7 +27,8 @@ from ..ops.core.shape import shaped_like
 
 Facts = dict[Value, bool]  # conditions, and whether they hold
 EITHER, BOTH = (or_, bitwise_or, logical_or), (and_, bitwise_and, logical_and)
-DEEPEST = 20  # the most ops to follow behind a value
+MOST = 200  # values to look at, behind one of which it is asked whether it is zero
+DEEPEST = 20  # the most branches to follow behind a value
 
 
 def assume(facts: Facts, condition: Value, holds: bool) -> Facts | None:
@@ -78,27 +79,33 @@ def _consequences(v: Value, truth: bool, facts: Facts) -> list[tuple[Value, bool
     return []
 
 
-def is_zero(v: Value, facts: Facts, depth: int = 0) -> bool:
+def is_zero(v: Value, facts: Facts) -> bool:
     """Test whether `v` is 0 wherever `facts` hold."""
-    if v.constant is not MISSING:
-        return type(v.constant) in (int, float) and v.constant == 0
-    op = v.op
-    if op is None or depth == DEEPEST:
-        return False
-    if op.record.fill == 0:
-        return True
-    if op.name == "if" or op.record.selects:
-        k = op.outputs.index(v)
-        sides = [block.yields[k] for block in op.blocks] or op.inputs[1:]
-        return all(there is None or is_zero(side, there, depth + 1) for side, there in
-                   zip(sides, (assume(facts, op.inputs[0], holds) for holds in (True, False))))
-    if op.record is strong_both:
-        return any(is_zero(x, facts, depth + 1) for x in op.inputs)
-    if op.record.is_sum:
-        return all(is_zero(x, facts, depth + 1) for x in op.inputs)
-    if op.record in (shaped_like, negative, strong_product):
-        return is_zero(op.inputs[0], facts, depth + 1)
-    return False
+    left = MOST  # values to look at: a value may be reached on many ways
+
+    def test(v: Value, facts: Facts) -> bool:
+        nonlocal left
+        if v.constant is not MISSING:
+            return type(v.constant) in (int, float) and v.constant == 0
+        op = v.op
+        left -= 1
+        if op is None or left < 0:
+            return False
+        if op.record.fill == 0:
+            return True
+        if op.name == "if" or op.record.selects:
+            k = op.outputs.index(v)
+            sides = [block.yields[k] for block in op.blocks] or op.inputs[1:]
+            return all(there is None or test(side, there) for side, there in
+                       zip(sides, (assume(facts, op.inputs[0], holds) for holds in (True, False))))
+        if op.record is strong_both:
+            return any(test(x, facts) for x in op.inputs)
+        if op.record.is_sum:
+            return all(test(x, facts) for x in op.inputs)
+        return (op.record in (shaped_like, negative, strong_product)
+                and test(op.inputs[0], facts))
+
+    return test(v, facts)
 
 
 def facts_by_block(function: Function) -> dict[Block, Facts]:

@@ -28,17 +28,17 @@ from ...transform.cleanup.dce import dce
 
 def forward_tapes(function: Function) -> Function:
     """Return `function`, or a copy in which reads of tapes in the trip that wrote are forwarded."""
-    if not (any(_written(op, facts) for op, facts in _reads(function))
-            or any(map(_is_pushed, walk(function.block)))):
+    wanted = [k for k, (op, facts) in enumerate(_reads(function)) if _written(op, facts)]
+    if not wanted and not any(map(_is_pushed, walk(function.block))):
         return function
     function = clone(function)
     same: dict[Value, Value] = {}
     for op in filter(_is_pushed, walk(function.block)):
         same.update(zip(op.outputs, op.inputs[0].op.inputs))
     made: dict[tuple, Value] = {}
-    for op, facts in [*_reads(function)]:
-        if _written(op, facts):
-            same[op.output] = _exported(op.inputs[0], op.inputs[1:], facts, made)
+    reads = [*_reads(function)]
+    for op, facts in (reads[k] for k in wanted):
+        same[op.output] = _exported(op.inputs[0], op.inputs[1:], facts, made)
     substitute(function.block, same)
     return dce(function)
 
