@@ -70,6 +70,16 @@ def columns(x):
 
 
 @program
+def items_that_grow_in_pairs(x):
+    """The list that runs is a part of another; no item is that list."""
+    xs = [[x[i], 0.3 * i] for i in range(len(x))]
+    for i, (a, b) in enumerate(zip(xs, xs[1:])):
+        a.append(np.tanh(xs[i % len(xs)][-1]))
+        b.append(np.sin(b[-1]))
+    return sum([sum([v**2 for v in a]) * (k + 1) for k, a in enumerate(xs)])
+
+
+@program
 def pairs_of_items(x):
     xs = arrays(x)
     for a, b in zip(xs, xs[1:]):

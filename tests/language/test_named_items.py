@@ -354,19 +354,6 @@ def test_what_has_no_place_of_its_own_is_refused(f):
         s2s.grad(f)(X)
 
 
-def test_two_names_of_the_array_that_a_loop_leaves():
-    """Neither had an alias, by an analysis that saw one array where two names hold it."""
-    def f(x, n):
-        c = d = x * 1.0
-        for _ in range(n):
-            c = d = c * 0.5
-        d[1] += x[0]
-        return np.sum(c) + np.sum(d * x)
-
-    with pytest.raises(S2SError, match="may or may not share memory with c"):
-        s2s.grad(f)(X, 3)
-
-
 def test_many_items_read_one_after_the_other():
     """Each may share memory with all before it, which are asked once each for what they are."""
     text = ["def f(x, n):", "    g, s = [[x[0], x[1]] for _ in range(n)], 0.0"]

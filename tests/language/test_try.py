@@ -74,6 +74,18 @@ def writes_as_many_as_there_are(x, n):
     return np.sum(a * a)
 
 
+@program(np.array([0.3, 0.2, -0.1, 0.7]), 1)
+@program(np.array([0.3, 0.2, -0.1, 0.7]), 5)
+def writes_into_parts_of_rows(x, n):
+    w = np.outer(x, x)
+    try:
+        w[0, 1:3] -= 1.0 / (1.0 + x[n % 4 - 1] ** 2)
+        w[np.array([0, 1]), n:] *= w[n, n:]
+    except IndexError:
+        w[1, ::2] *= x[0]
+    return np.sum(w * w * x)
+
+
 @program(1.5, 1, 5)
 @program(1.5, 2, 1)
 @program(1.5, 1, 1)

@@ -45,7 +45,7 @@ from ..values.lists import as_list, is_list
 from ..values.maybe_unbound import is_bound
 from ..values.strings import code_of, word, words_of, words_or_none
 from .join import NUMBERS, describe, is_function, may_be_none
-from .one_of import Entered, OneOf, one_of, one_of_itself
+from .one_of import Ends, Entered, MadeInTrips, OneOf, nothing_yet, one_of, one_of_itself
 
 # A number that the body reads behind a condition, and that nothing binds before the first trip,
 # starts as 0: a reverse sweep saves it in every trip, so there must be a value to save.
@@ -89,7 +89,13 @@ class LoopCarries:
     not_one_of: set = field(default_factory=set)
     before_one_of: dict = field(default_factory=dict)  # name -> its binding, carried as a whole
     entered: dict[OneOf, Entered] = field(default_factory=dict)
+    # the arrays that trips have made, and names keep: at the start of a trip, or after the loop
+    made_in_trips: dict[MadeInTrips, Cell] = field(default_factory=dict)
+    # (name, where in its binding) -> what is carried there as a choice of arrays
+    choices: dict[tuple, OneOf] = field(default_factory=dict)
+    ends: Ends | None = None  # what the trip leaves these bound to
     known: frozenset = frozenset()  # the cells that existed before the loop
+    only_changed: bool = False  # lists are carried only once a trip has been seen to change them
     # list -> what it shared before the first trip, and whether among its own items
     held_before: dict = field(default_factory=dict)
     parted: frozenset = frozenset()  # names that certainly hold such arrays after the loop
@@ -144,10 +150,22 @@ def carrier(node: gast.AST, name: str | Slot | Cell) -> tuple:
     return node.lineno, node.col_offset, "" if isinstance(name, Cell) else str(name)
 
 
+def _carriers(carried: LoopCarries, name: str | Slot | Cell) -> frozenset:
+    """Return what may be asked for another reading of what the loop carries by this name: of the
+    items of a list, where it was read as well.
+    """
+    read = name.carriers if isinstance(name, Cell) else frozenset()
+    return read | {carrier(carried.node, name)}
+
+
 def find_choices(frame: Frame, carried: LoopCarries, before: tuple) -> None:
     """Carry the names that may share memory as choices of arrays, once a write has asked for it."""
     if not asks_choices(frame, carried):
         return
+    if _asks_lists(frame, carried):
+        carried.only_changed = True
+        for cell in [cell for cell in carried.cells if frame.heap.items(cell) is not None]:
+            del carried.cells[cell]
     # what was found out before, about other names as well, holds no longer
     carried.not_one_of, carried.origins, carried.tokens = set(), {}, {}
     carried.before_one_of = _asked(frame, carried) | carried.before_one_of
@@ -158,7 +176,17 @@ def find_choices(frame: Frame, carried: LoopCarries, before: tuple) -> None:
 
 def asks_choices(frame: Frame, carried: LoopCarries) -> bool:
     """Test whether a write has asked for names that are not carried as choices of arrays yet."""
-    return not _asked(frame, carried).keys() <= carried.before_one_of.keys()
+    return (_asks_lists(frame, carried)
+            or not _asked(frame, carried).keys() <= carried.before_one_of.keys())
+
+
+def _asks_lists(frame: Frame, carried: LoopCarries) -> bool:
+    """Test whether a write has asked for lists of which trips change the items alone, `h` in
+    `h[i % 2][0] += v`, not to be carried.
+    """
+    return not carried.only_changed and any(
+        carrier(carried.node, cell) in frame.session.one_of for cell in carried.cells
+        if frame.heap.items(cell) is not None)
 
 
 def _asked(frame: Frame, carried: LoopCarries) -> dict:
@@ -194,36 +222,117 @@ def _cells_before(before: tuple) -> frozenset:
     return frozenset(found)
 
 
-def _with_choices(frame: Frame, carried: LoopCarries, binding, end, name):
-    """Return the binding on entry with the arrays that `end` leaves the name bound to."""
+def _find_ends(frame: Frame, carried: LoopCarries, live: frozenset) -> dict:
+    """Find what the trip leaves the names bound to that are carried as choices of arrays; returns
+    their bindings on entry, with a Maybe where there may be nothing.
+    """
+    carried.choices, entries, bound_to = {}, {}, {}
+    for name, binding in carried.names.items():
+        if name in carried.before_one_of and name not in carried.not_one_of:
+            end = bound(frame, name)
+            entries[name] = with_maybes(frame, binding, end)
+            for path, start, last in _choices(entries[name], end):
+                one = start if isinstance(start, OneOf) else nothing_yet(start)
+                carried.choices[name, path] = one
+                bound_to[one] = last
+    place = frame.live, frame.pending
+    # what the next trip reads, and what comes after the loop
+    frame.live, frame.pending = live | frame.liveness.always, frozenset()
+    elsewhere = _led_to_elsewhere(frame, carried) if bound_to else []
+    frame.live, frame.pending = place
+    carried.ends = Ends(frame, carried.known, bound_to, carried.entered, elsewhere)
+    return entries
+
+
+def _led_to_elsewhere(frame: Frame, carried: LoopCarries) -> list[Cell | Container]:
+    """Return what live names lead to otherwise than by being carried as choices of arrays."""
+    def rest(binding, name, path: tuple = ()):
+        if isinstance(binding, Maybe):
+            return Maybe(binding.is_set, rest(binding.content, name, path))
+        if isinstance(binding, (tuple, list)):
+            return like(binding, [rest(x, name, (*path, k)) for k, x in enumerate(binding)])
+        return None if isinstance(binding, Cell) and (name, path) in carried.choices else binding
+
+    env, members = frame.env, Counter()
+    reachable = {cell for _, cell in frame.reachable()}
+    frame.env = dict(env)
+    for name, path in carried.choices:
+        if not isinstance(name, Slot):
+            frame.env[name] = rest(env.get(name, UNBOUND), name)
+        elif name.container in reachable and not path:
+            members[id(bound(frame, name))] += 1
+    found = []
+    for _, cell in frame.reachable():
+        if members[id(cell)]:
+            members[id(cell)] -= 1
+        else:
+            found.append(cell)
+    frame.env = env
+    return found
+
+
+def _choices(binding, end, path: tuple = ()) -> Iterator[tuple]:
+    """Yield the choices in a binding, or what stands for one on entry: where it lies, itself, and
+    what it is bound to at the end.
+    """
     if isinstance(binding, Maybe):
-        last = end.content if isinstance(end, Maybe) else end
-        if end is None or end is UNBOUND:
-            return binding
-        content = _with_choices(frame, carried, binding.content, last, name)
+        yield from _choices(binding.content, end.content if isinstance(end, Maybe) else
+                            UNBOUND if end is None else end, path)
+    elif isinstance(binding, (tuple, list)):
+        is_like = type(binding) is type(end) and len(binding) == len(end)
+        for k, (x, y) in enumerate(zip(binding, end if is_like else [UNBOUND] * len(binding))):
+            yield from _choices(x, y, (*path, k))
+    elif isinstance(binding, OneOf):
+        yield path, binding, end
+    elif isinstance(end, (Cell, Container)) and (
+            isinstance(binding, BlankArray) or binding is UNBOUND
+            or isinstance(binding, Container) and binding.is_blank):
+        yield path, binding, end
+
+
+def _with_choices(frame: Frame, carried: LoopCarries, binding, ends: Ends, name,
+                  path: tuple = ()):
+    """Return the binding on entry with the arrays that the trip leaves the name bound to."""
+    if isinstance(binding, Maybe):
+        content = _with_choices(frame, carried, binding.content, ends, name, path)
         return binding if content is binding.content else Maybe(binding.is_set, content)
     if isinstance(binding, (tuple, list)):
-        if type(binding) is not type(end) or len(binding) != len(end):
-            return binding
-        items = [_with_choices(frame, carried, a, b, name) for a, b in zip(binding, end)]
+        items = [_with_choices(frame, carried, item, ends, name, (*path, k))
+                 for k, item in enumerate(binding)]
         return binding if all(map(operator.is_, items, binding)) else like(binding, items)
-    is_blank = isinstance(binding, BlankArray) or isinstance(binding, Container) and (
-        binding.is_blank)
-    if not (isinstance(binding, OneOf) or is_blank or binding is UNBOUND):
+    choice = carried.choices.get((name, path))
+    end = UNBOUND if choice is None else ends.of(choice)
+    if end is UNBOUND:
         return binding
-    if end is UNBOUND or binding is UNBOUND and not isinstance(end, (Cell, Container)):
-        return binding
-    found = (one_of(frame, binding, end, carried.known, partial(placeholder, frame))
+    found = (one_of(frame, choice, ends, partial(placeholder, frame))
              if isinstance(end, (Cell, Container)) else None)
     if found is None:
         # perhaps because of what another name holds, here or in an inner loop
-        others = carriers_of(*(cell.family() for cell in frame.reachable_cells(end)))
+        family = _family(frame, end)
+        others = carriers_of(family) | {
+            carrier(carried.node, other) for other in carried.names
+            if other not in carried.before_one_of and family & _family(frame, bound(frame, other))}
         if others <= frame.session.one_of:
             carried.not_one_of.add(name)
             carried.names[name] = carried.before_one_of[name]
         frame.session.one_of |= others
         raise RunAgain
     return found
+
+
+def _is_exact(frame: Frame, carried: LoopCarries, name) -> bool:
+    """Test whether all that a trip leaves a name bound to is carried as choices of arrays."""
+    chosen = {id(carried.ends.of(one)) for (of, _), one in carried.choices.items() if of == name}
+
+    def is_choice(end) -> bool:
+        if isinstance(end, (tuple, list)):
+            return all(map(is_choice, end))
+        if isinstance(end, Maybe):
+            return is_choice(end.content)
+        return not isinstance(end, (Cell, Container)) or id(end) in chosen
+
+    return (name in carried.before_one_of and name not in carried.not_one_of
+            and is_choice(bound(frame, name)))
 
 
 def enter_binding(frame: Frame, binding, rest: list[Value], carried: LoopCarries, name: str):
@@ -238,14 +347,14 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: LoopCarries
                 for key, item in binding.members.items()
             }
             made = frame.heap.new_container(binding.cls, members, binding.factory)
-            made.carriers = frozenset((carrier(carried.node, name),))
+            made.carriers = _carriers(carried, name)
             made.origins = binding.origins | carried.origins.get(name, frozenset())
             if not binding.is_blank:
                 made.origins |= {binding}
             return made
         case OneOf():
             entered = binding.taken(frame, rest, carried.origins.get(name, frozenset()),
-                                    carrier(carried.node, name))
+                                    carrier(carried.node, name), carried.made_in_trips)
             carried.entered[binding] = entered
             return entered.cell
     if not _is_carried(binding):
@@ -260,7 +369,7 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: LoopCarries
     inside = frame.either(rest.pop(0), binding)
     if isinstance(inside, Cell):
         inside.doubtful = not is_shared(frame.heap.read(inside).type)  # a trip may leave a number
-        inside.carriers = frozenset((carrier(carried.node, name),))
+        inside.carriers = _carriers(carried, name)
         family = binding.family() if isinstance(binding, Cell) else frozenset()
         alone = name in carried.apart and carried.names.get(name) is binding
         inside.origins = frozenset() if alone else family | carried.origins.get(name, frozenset())
@@ -313,15 +422,13 @@ def leave(frame: Frame, carried: LoopCarries, before: tuple, entered: dict, ends
     _find_more(frame, carried, before, live)
     _find_unbound(frame, carried, before[0])
     yields = []
+    entries = _find_ends(frame, carried, live)
     for name, binding in carried.names.items():
         end = bound(frame, name)
-        entry = with_maybes(frame, binding, end)
-        if name in carried.before_one_of and name not in carried.not_one_of:
-            place = frame.live, frame.pending
-            # what the next trip reads, and what comes after the loop
-            frame.live, frame.pending = live | frame.liveness.always, frozenset()
-            entry = _with_choices(frame, carried, entry, end, name)
-            frame.live, frame.pending = place
+        if name in entries:
+            entry = _with_choices(frame, carried, entries[name], carried.ends, name)
+        else:
+            entry = with_maybes(frame, binding, end)
         if entry is not binding:
             carried.names[name] = entry
             raise RunAgain
@@ -482,7 +589,7 @@ def _yielded(frame: Frame, binding, end, carried: LoopCarries, name: str) -> lis
     if isinstance(binding, Container):
         return _yielded_members(frame, binding, end, carried, name)
     if isinstance(binding, OneOf):
-        return binding.yielded(frame, end, carried.entered[binding])
+        return binding.yielded(frame, carried.ends)
     if isinstance(binding, (tuple, list)):
         if end is UNBOUND:
             end = _unbound_like(binding)
@@ -746,15 +853,18 @@ def _find_sharing(frame: Frame, carried: LoopCarries, before: tuple, entered: di
         for name, cell in frame.reachable() if name not in carried.names for root in cell.roots
         if root in before[1]
     } | {root for cell in chosen for root in cell.roots if root in before[1]}
-    families = {name: _family(frame, end) for name, end in ends.items()}
+    exact = {name for name in ends if _is_exact(frame, carried, name)}
+    families = {name: _family(frame, end) for name, end in ends.items() if name not in exact}
+    families |= {name: carried.ends.families_made(
+        one for (of, _), one in carried.choices.items() if of == name) for name in exact}
     lists = {cell.root for _, cell in frame.reachable() if cell.root.held}
     more = False
     for name, family in families.items():
         shared = {cell for cell in family - inner if cell in others}
-        if _share_among_them(frame, ends[name]):
+        if name not in exact and _share_among_them(frame, ends[name]):
             shared.add(_token(carried, name))
         for other, its in families.items():
-            if other != name and family & its:
+            if other != name and family & its and not {name, other} <= exact:
                 shared.add(_token(carried, name, other))
         for xs in lists:
             if xs.held & family:
@@ -804,13 +914,13 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Loo
             for key, a in binding.members.items()
         }
         made = frame.heap.new_container(binding.cls, members, binding.factory)
-        made.carriers = frozenset((carrier(carried.node, name),))
+        made.carriers = _carriers(carried, name)
         made.origins = carried.origins.get(name, frozenset()).union(
             *(x.family() for x in (binding, end) if isinstance(x, Container) and not x.is_blank))
         return made
     if isinstance(binding, OneOf):
         return binding.taken(frame, outputs, carried.origins.get(name, frozenset()),
-                             carrier(carried.node, name)).cell
+                             carrier(carried.node, name), carried.made_in_trips).cell
     if not _is_carried(binding):
         return binding
     items = known_items(carried, binding)
@@ -827,7 +937,7 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Loo
         return bool(result.constant)
     after = frame.either(result, binding, end)
     if isinstance(after, Cell):
-        after.carriers = frozenset((carrier(carried.node, name),))
+        after.carriers = _carriers(carried, name)
     if isinstance(after, Cell) and name in carried.parted and carried.names.get(name) is binding:
         after.origins = frozenset()
         return after

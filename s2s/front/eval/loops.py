@@ -363,6 +363,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
     _note_unbound(frame, loop, carried)
     if may_leave(loop.body, returns_only=True):
         carried.names[RETURNED], carried.names[RESULT] = False, UNBOUND
+    wished: frozenset = frozenset()
     for _ in range(50):
         frame.restore(before)
         frame.kept = kept
@@ -385,8 +386,11 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
                 before = frame.snapshot()
             continue
         except SharedError as error:
-            frame.session.one_of |= error.carriers & {carrier(node, name) for name in carried.names}
+            frame.session.one_of |= error.carriers & {
+                carrier(node, name) for name in (*carried.names, *carried.cells)}
+            wished |= error.carriers
             if not (asks_choices(frame, carried) or suppose_more(carried)):
+                error.carriers = wished  # of all attempts: front/eval/build.py
                 raise
             before = start
             for cell, held in carried.held_before.items():  # the findings of a failed attempt

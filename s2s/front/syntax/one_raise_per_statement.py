@@ -213,6 +213,9 @@ class _Split:
     def held(self, node: gast.AST) -> gast.AST:
         if isinstance(node, gast.Starred):
             return copy_position(gast.Starred(self.held(node.value), gast.Load()), node)
+        if isinstance(node, gast.Tuple) and any(isinstance(x, gast.Slice) for x in node.elts):
+            # a key, `x[i, 1:3]`: Python has no other name for a slice
+            return copy_position(gast.Tuple(list(map(self.held, node.elts)), gast.Load()), node)
         new = self.operand(node)
         if (isinstance(new, (gast.Slice, gast.Constant))
                 or isinstance(new, gast.Name) and new.id.startswith("part ")):

@@ -164,9 +164,10 @@ def take_item(frame: Frame, xs: Cell, key):
         raise_if_counted(frame, items, key)
     i = index_of(frame, key)
     is_place = line_site("item") in frame.session.one_of
-    if ((frame.session.choosing or is_place) and items is not None
-            and _is_one_of(frame, i, items)):
-        return conditional_item(frame, i, items)
+    if items is not None and _is_one_of(frame, i, items):
+        if frame.session.choosing or is_place:
+            return conditional_item(frame, i, items)
+        xs.carriers |= {line_site("item")}  # where it may be read otherwise
     content = as_list(frame, xs)
     if content.type.item == UNDEFINED:
         _outside(frame)
@@ -516,6 +517,8 @@ def _may_be_one(a: Cell, b: Cell) -> bool:
     """Whether two lists may be the same list: of two parts of one list, those at the same place."""
     if a.root is not b.root or (a.base is None) is not (b.base is None):
         return False
+    if (a.parts is None) is not (b.parts is None):
+        return False  # an item of a list, and a slice of the list
     places = place_of_view(a), place_of_view(b)
     return None in places or places[0].xs is not places[1].xs or places[0].path == places[1].path
 
