@@ -124,6 +124,21 @@ def test_lanes_keep_their_tapes_from_one_kernel_to_the_next():
     agree(gradient(a, 0.97), (slope(loss, [a, 0.97], 0), slope(loss, [a, 0.97], 1)), 1e-6)
 
 
+def test_second_derivatives_of_lanes_are_one_kernel():
+    def curved(x, rate):
+        y = x * x
+        while y > 1.0:
+            y = y * rate - 0.001 * y * x
+        return y * x
+
+    slopes = s2s.vmap(s2s.grad(s2s.grad(curved)), (0, None))
+    compiled = s2s.jit(slopes, target="cuda", threads=2)
+    x = POSITIVE[:3]  # of which the first makes 69 trips
+    agree(compiled(x, 0.98), np.array([slope(s2s.grad(curved), [v, 0.98], 0) for v in x]), 1e-6)
+    found = counts(compiled.lower(x, 0.98).loops)
+    assert found["launches"] == 1 and found["numbers"] == 1
+
+
 def test_more_trips_than_threads_and_fewer():
     whole = s2s.jit(lambda x: np.exp(x), target="cuda", threads=1)
     agree(whole(X), np.exp(X), 1e-12)

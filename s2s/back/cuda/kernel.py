@@ -46,6 +46,7 @@ from .thread_body import (
     Body,
     Team,
     arrays_made,
+    growing_arrays,
     is_argument,
     item_of,
     known,
@@ -106,9 +107,11 @@ def parallel_kernel(nest: Nest, name: str, roles: Roles, memory: Memory,
         work = Body(env)
         env.update((v, known(v)) for v in {*free_values(body), *bounds} if not is_argument(v))
         tapes = [op.output for op in walk(body) if op.name == "tape_new"]
+        work.host_values.update(free_values(nest.body))
         kernel.lane_tapes = {k: role for k, role in enumerate(nest.roles)
                              if role in ("push", "pop")}
-        kernel.grows = bool(tapes) or "push" in kernel.lane_tapes.values()
+        kernel.grows = (bool(tapes) or "push" in kernel.lane_tapes.values()
+                        or bool(growing_arrays(nest.body)))
         if kernel.grows:
             work.capacity = Value(INT, "capacity")
             block.params.append(work.capacity)
@@ -122,7 +125,7 @@ def parallel_kernel(nest: Nest, name: str, roles: Roles, memory: Memory,
         counts = [_given(kernel, counts_key(k), Array("int64", (Extent("n"),)),
                          f"{outer.outputs[k].name or 'tape'}_counts") for k in kernel.lane_tapes]
         add_rooms(kernel, work, nest.body)
-        if not (work.columns or kernel.lane_tapes or kernel.rooms or kernel.has_local
+        if not (kernel.grows or kernel.lane_tapes or kernel.rooms or kernel.has_local
                 or is_single(outer)):
             kernel.shared = team_loops(nest.body, roles, set(read))
         if kernel.shared:
@@ -235,6 +238,10 @@ def add_rooms(kernel: Kernel, work: Body, body: Block) -> None:
             kernel.has_local = True
             continue
         lengths = lengths_outside(op, body)
+        if lengths is None:  # as much as on a tape
+            work.columns_of[op.output] = _given(kernel, f"growing {k}", columns_of(type),
+                                                f"{name}_columns")
+            continue
         if op in in_columns:
             dims, kernel.rooms[f"room {k}"] = (*type.dims, Extent("n")), [*lengths, None]
         else:

@@ -13,7 +13,7 @@ the columns of one array, and a lane's local array is a row of an array that has
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ...analysis.alias import Memory
 from ...analysis.dependence import Trip
@@ -99,6 +99,7 @@ class Body:
         # by result of tape_new: the array of all lanes' tapes
         self.columns: dict[Value, Value] = {}
         self.tapes: dict[Value, tuple[Value, Value]] = {}  # that array now, and this lane's count
+        self.host_values: set[Value] = set()  # that lengths may be
         self.depth = 0  # how many ops with blocks are around
         self.is_filling = False  # inside of an op after which the count is compared
         # by tape: the result of tape_new that it is a version of
@@ -113,8 +114,9 @@ class Body:
         self.rooms: dict[Value, Value] = {}
         # the same for arrays whose last axis is that of the lanes
         self.columns_of: dict[Value, Value] = {}
-        # by version of such an array, or of a row of it: the array now, and the index of the row
-        self.placed: dict[Value, tuple[Value, tuple[Value, ...]]] = {}
+        # by version of such an array, or of a row of it: the array now, the index of the row, and
+        # the length, if each lane has its own
+        self.placed: dict[Value, tuple[Value, tuple[Value, ...], Value | None]] = {}
 
     def block(self, block: Block, args: Sequence[Value] = ()) -> list[Value]:
         self.env.update(zip(block.params, args))
@@ -161,7 +163,7 @@ class Body:
                 pushed = self.push(*self.tapes[op.inputs[0]], self.env[op.inputs[1]])
                 self.version(op.output, self.made[op.inputs[0]], pushed)
                 if not self.is_filling:
-                    self.say_needed(op.output)
+                    self.say_needed(self.tapes[op.output][1])
             case "tape_pop":
                 array, count = self.tapes[op.inputs[0]]
                 count = count - 1
@@ -175,12 +177,16 @@ class Body:
             case "tape_len":
                 self.env[op.output] = self.tapes[op.inputs[0]][1]
             case _ if len(op.outputs) == 1 and op.output in self.columns_of:
-                self.placed[op.output] = self.filled(op), ()
+                own = None
+                if is_growing(op, self.host_values):
+                    own = self.env.get(op.inputs[0], op.inputs[0])
+                    self.say_needed(own)
+                self.placed[op.output] = self.filled(op, own), (), own
             case _ if len(op.outputs) == 1 and op.output in self.rooms:
                 self.env[op.output] = self.filled(op)
             case "length" if op.inputs[0] in self.placed:
-                array, row = self.placed[op.inputs[0]]
-                self.env[op.output] = length(array, axis=op.attrs["axis"] + len(row))
+                array, row, own = self.placed[op.inputs[0]]
+                self.env[op.output] = own or length(array, axis=op.attrs["axis"] + len(row))
             case _ if op.inputs and op.inputs[0] in self.placed and op.record.indices is not None:
                 self.in_column(op)
             case "additem" if op.inputs[0] in self.gathered:
@@ -195,27 +201,31 @@ class Body:
                 self.is_filling &= not only_fills
                 for out in op.outputs if only_fills else ():
                     if isinstance(out.type, Tape):
-                        self.say_needed(out)
+                        self.say_needed(self.tapes[out][1])
             case _:
                 emit_op(op, self.env, respell)
 
     def in_column(self, op: Op) -> None:
         """Read or write an element, or take a row, of an array that has the lanes last."""
-        array, row = self.placed[op.inputs[0]]
-        own = [self.env.get(x, x) for x in op.inputs[1:op.record.indices]]
+        array, row, own = self.placed[op.inputs[0]]
+        values = [self.env.get(x, x) for x in op.inputs[1:op.record.indices]]
         index = *row, *(self.env.get(x, x) for x in op.inputs[op.record.indices:])
         if isinstance(op.output.type, Array) and op.record.writes is None:
-            self.placed[op.output] = array, index
+            self.placed[op.output] = array, index, None
             return
-        result = op.record(array, *own, *index, self.lane, pattern=("i",) * (len(index) + 1))
+        if own is not None:  # there may be too little room
+            index = (RECORDS["min_"](index[0], self.capacity - 1),)
+        result = op.record(array, *values, *index, self.lane, pattern=("i",) * (len(index) + 1))
         result.name = op.output.name
         if op.record.writes is None:
             self.env[op.output] = result
         else:
-            self.placed[op.output] = result, row
+            self.placed[op.output] = result, row, own
 
-    def filled(self, op: Op) -> Value:
-        """The array that `op` allocates, in memory that the kernel is given for each lane."""
+    def filled(self, op: Op, own: Value | None = None) -> Value:
+        """The array that `op` allocates, in memory that the kernel is given for each lane; of this
+        length, if it is the lane's `own`.
+        """
         lane = (self.lane,) if op.output in self.columns_of else ()
         array = self.columns_of[op.output] if lane else self.rooms[op.output]
         is_row = not lane and len(array.type.dims) > len(op.output.type.dims)
@@ -229,7 +239,9 @@ class Body:
 
         def fill(array: Value, index: tuple[Value, ...]) -> Value:
             if len(index) < rank:
-                return for_loop(0, length(array, axis=len(index)), 1, [array],
+                count = (length(array, axis=len(index)) if own is None
+                         else RECORDS["min_"](own, self.capacity))
+                return for_loop(0, count, 1, [array],
                                 lambda i, inner: [fill(inner, (*index, i))], names=[array.name])[0]
             x = value(0.0) if source is None else self.element(source, index)
             return RECORDS["setitem"](array, x, *index, *lane, pattern=pattern)
@@ -239,7 +251,7 @@ class Body:
     def element(self, array: Value, index: tuple[Value, ...]) -> Value:
         """Read an element of an array of the lane."""
         if array in self.placed:
-            array, row = self.placed[array]
+            array, row, _ = self.placed[array]
             index = *row, *index, self.lane
         else:
             array = self.env.get(array, array)
@@ -302,10 +314,8 @@ class Body:
             lambda: [array], [array.name])
         return array, count + 1
 
-    def say_needed(self, tape: Value) -> None:
-        """Tell the host what room this lane needs on `tape`, if there is too little."""
-        count = self.tapes[tape][1]
-
+    def say_needed(self, count: Value) -> None:
+        """Tell the host that this lane needs room for `count` numbers, if there is too little."""
         def say() -> list[Value]:
             emit(atomic_max, self.needed, count)
             return []
@@ -379,7 +389,7 @@ class Body:
             if isinstance(old.type, Tape):
                 self.version(old, self.made[source], (rest.pop(0), rest.pop(0)))
             elif source in self.placed:
-                self.placed[old] = rest.pop(0), ()
+                self.placed[old] = rest.pop(0), (), self.placed[source][2]
             else:
                 self.env[old] = rest.pop(0)
 
@@ -450,6 +460,18 @@ def lengths_outside(op: Op, body: Block) -> list[Value | int | tuple[Value, int]
     return found
 
 
+def growing_arrays(body: Block) -> set[Op]:
+    """The allocations of arrays of a lane for which the host finds out how long they are."""
+    outside, in_columns = set(free_values(body)), placeable(body, arrays_made(body))
+    return {op for op in in_columns if is_growing(op, outside)}
+
+
+def is_growing(op: Op, outside: Collection[Value]) -> bool:
+    """Whether `op` allocates an array of one axis, whose length each lane computes for itself."""
+    return (op.record is buffer and len(op.inputs) == 1 and op.inputs[0].constant is MISSING
+            and op.inputs[0] not in outside)
+
+
 def is_argument(v: Value) -> bool:
     """Whether the host has to pass `v`: it is neither a constant nor unbound."""
     return v.constant is MISSING and not isinstance(v.type, Undefined)
@@ -482,8 +504,11 @@ def is_device_code(block: Block) -> bool:
 
 
 def is_lane_code(body: Block) -> bool:
-    """Whether a kernel can run the trips: numbers, and arrays whose lengths are known outside."""
+    """Whether a kernel can run the trips: numbers, and arrays whose lengths are known outside, or
+    for which the host finds out how long they are.
+    """
     made = arrays_made(body)
+    unknown = {op for op in made if lengths_outside(op, body) is None}
     return (not any(isinstance(v.type, Tape) for v in free_values(body))
             and is_device_code(Block(body.params, [op for op in body.ops if op not in made]))
-            and all(lengths_outside(op, body) is not None for op in made))
+            and (not unknown or unknown <= growing_arrays(body)))
