@@ -18,7 +18,7 @@ ROOT = Path(s2s.__file__).parent
 PUBLIC = {"numba.extending": None, "numba.typed": None, "numba.cuda": None,
           "llvmlite": {"ir", "binding"},
           # module -> its documented names
-          "numba": {*numba.__all__, "types", "config", "cuda", "objmode", "typed"}}
+          "numba": {*numba.__all__, "types", "config", "cuda", "objmode", "typed", "carray"}}
 OURS = "numba.njit_text"  # of s2s.runtime
 PYTHONS = {"_replace", "_fields", "_asdict", "_getframe"}  # of named tuples, syntax trees and sys
 

@@ -54,6 +54,7 @@ from ..core.record import (
 )
 from ..core.shape import extent_of, float_dtype, length
 from .effects import acts_outside
+from .opaque_call import foreign
 
 # --------------------------------------------------------------------- what they are in one worker
 
@@ -340,23 +341,28 @@ def by_leaf(x: Value, rule: Callable[[Value], Value]) -> Value:
 
 
 def workers_of(function: Function) -> Hashable | None:
-    """The number of workers that a program asks for, or the engine; None if it has no pmap, or is
-    for one worker: it acts on the world outside, or draws from a generator of its caller's.
+    """The number of workers that a program asks for, 0 for as many as there are threads; None if it
+    has no pmap, or is for one worker: it acts on the world outside, draws from a generator of its
+    caller's, or calls a function that may not give all workers the same.
     """
     wanted = {op.attrs["workers"] for op in between_workers(function)}
-    if not wanted or acts_outside(function) or any(isinstance(p.type, Generator)
-                                                   for p in function.params):
+    if (not wanted or acts_outside(function) or any(op.record is foreign for op in ops_of(function))
+            or any(isinstance(p.type, Generator) for p in function.params)):
         return None
-    return max(wanted, key=lambda w: (isinstance(w, str), str(w)))
+    return max(wanted)
 
 
 def between_workers(function: Function) -> Iterator[Op]:
     """The ops between workers in a function, and in those that it calls."""
+    return (op for op in ops_of(function) if op.record in ALONE)
+
+
+def ops_of(function: Function) -> Iterator[Op]:
+    """The ops of a function, and of those that it calls."""
     pending, seen = [function], set()
     for each in pending:
         for op in walk(each.block):
-            if op.record in ALONE:
-                yield op
+            yield op
             if op.name == "call" and (key := (op.attrs["callee"],
                                               tuple(x.type for x in op.inputs))) not in seen:
                 seen.add(key)

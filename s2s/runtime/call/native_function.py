@@ -65,7 +65,7 @@ from ..entry.print_replay import begun, carried_out, given_up, rest
 from ..numba.native_module import NotCompiled, OtherKind, Unforeseen, decorated, loaded
 from ..numba.random_states import restore, state_of
 from ..threads.parallel_threshold import BySize, MoreWork, chooser
-from ..workers.meeting_point import Parted
+from ..workers.meeting_point import LeftAlone, Parted, is_worker
 from .deoptimise import Deoptimised
 from .loop_program import LoopProgram
 from .plain_function import PlainFunction, PlainNumbaWarning
@@ -267,6 +267,8 @@ class Native:
             failure = self.failure(error, args)
         if failure.is_disproved:
             given_up(before)
+            if is_worker():  # the others are in the middle of this code
+                raise LeftAlone
             return self.otherwise.code(*args)
         if self.plain is not None:
             given_up(before)

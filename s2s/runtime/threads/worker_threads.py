@@ -13,6 +13,7 @@ A fork leaves the child without threads, and so without workers, until it asks f
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import queue
@@ -25,6 +26,39 @@ from . import pool
 meeting_point = later("s2s.runtime.workers.meeting_point")
 
 _idle: list[Thread] = []  # threads that wait
+
+
+class OneBlasThread:
+    """Context manager: SciPy's BLAS uses one thread, that of the worker which calls it, as long as
+    some call runs in workers.
+    """
+
+    def __init__(self):
+        self.lock, self.inside, self.before = threading.Lock(), 0, 0
+
+    @functools.cached_property
+    def controls(self) -> tuple[Callable, Callable]:
+        """The functions that get and set the number of threads."""
+        get, set_ = pool.blas_controls()
+        return ((ctypes.CFUNCTYPE(ctypes.c_int)(get), ctypes.CFUNCTYPE(None, ctypes.c_int)(set_))
+                if get else (lambda: 1, lambda n: None))
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.inside += 1
+            if self.inside == 1:
+                get, set_ = self.controls
+                self.before = get()
+                set_(1)
+
+    def __exit__(self, *exc) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.controls[1](self.before)
+
+
+one_blas_thread = OneBlasThread()
 
 
 class Thread:
@@ -53,8 +87,11 @@ def in_workers(call: Callable, wanted: int) -> Callable:
     @functools.wraps(call, updated=())
     def run(*args):
         count = wanted or pool.threads()
-        if count == 1 or meeting_point.is_worker():
+        if count == 1:
             return call(*args)
+        if meeting_point.is_worker():  # the others are not called
+            with meeting_point.by_itself():
+                return call(*args)
         return together(call, args, count)
 
     return run
@@ -82,12 +119,16 @@ def together(call: Callable, args: Sequence, count: int):
         finally:
             ended.put(k)
 
-    threads = [_idle.pop() if _idle else Thread() for _ in range(count - 1)]
-    for k, thread in enumerate(threads, 1):
-        thread.tasks.put(functools.partial(serve, k))
-    work(0)
-    for _ in threads:
-        ended.get()
+    try:
+        threads = [_idle.pop() if _idle else Thread() for _ in range(count - 1)]
+    except RuntimeError:  # no more threads
+        return call(*args)
+    with one_blas_thread:
+        for k, thread in enumerate(threads, 1):
+            thread.tasks.put(functools.partial(serve, k))
+        work(0)
+        for _ in threads:
+            ended.get()
     _idle.extend(threads)
     return outcome(results, errors, lambda: call(*args))
 

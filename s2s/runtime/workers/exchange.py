@@ -16,10 +16,10 @@ from collections.abc import Callable
 import numpy as np
 from llvmlite import ir
 from numba import carray, types
-from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 
 from ...ops.program import workers as alone
+from ..numba_internals import cgutils
 from .meeting_point import (
     COUNT,
     LINE,

@@ -23,6 +23,8 @@ import ctypes
 import os
 import platform
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from llvmlite import binding
@@ -32,7 +34,7 @@ NUMBER, COUNT, SHARED, PATIENCE = range(4)
 # words that workers share, a cache line each
 LINE = 8
 ARRIVED, TURN, LEFT, OFFERS = range(0, 4 * LINE, LINE)
-SPINS = 4000  # about 20 us
+SPINS = 1000  # 10 to 50 us: a pause takes 40 cycles of some processors, 140 of others
 TEAM, MEET = "s2s_worker", "s2s_meet"  # symbols in native code
 
 
@@ -183,3 +185,14 @@ class Team:
 def is_worker() -> bool:
     """Whether this thread is one of several workers."""
     return _python.PyThread_tss_get(_key) is not None
+
+
+@contextmanager
+def by_itself() -> Iterator[None]:
+    """Let this thread be no worker for a while, though it is one of several."""
+    row = _python.PyThread_tss_get(_key)
+    _python.PyThread_tss_set(_key, None)
+    try:
+        yield
+    finally:
+        _python.PyThread_tss_set(_key, row)
