@@ -75,6 +75,11 @@ def keys_in(table):
     return list(table)
 
 
+def last_in(table):
+    """The key that was put last into a table."""
+    return list(table)[-1]
+
+
 def places_in(table):
     return list(table.values())
 
@@ -387,6 +392,9 @@ class Keyed:
     def listed_places(self):
         return places_in(self._places)
 
+    def last_key(self):
+        return last_in(self._places)
+
     def count_places(self):
         return len(self._values)
 
@@ -428,7 +436,7 @@ class Keyed:
     def popitem(self):
         if len(self) == 0:
             raise KeyError("popitem(): dictionary is empty")
-        key = self.listed_keys()[-1]
+        key = self.last_key()
         return key, self.pop(key)
 
     def clear(self):
@@ -523,6 +531,9 @@ class ListedTally(Tally):
 
     def listed_keys(self):
         return self._keys
+
+    def last_key(self):
+        return self._keys[-1]
 
     def listed_values(self):
         return self._values

@@ -248,3 +248,19 @@ def test_keys_that_are_replaced():
     """Python raises that, too, unless the dict happens to be packed anew meanwhile."""
     with pytest.raises(RuntimeError, match="dictionary keys changed during iteration"):
         s2s.grad(keys_are_replaced)(1.5, 7)
+
+
+def emptied(x, n):
+    d, s = table(x, n), 0.0
+    while d:
+        k, v = d.popitem()
+        s = s + (k + 1) * v * len(d)
+    return s
+
+
+def test_the_last_key_is_found_without_listing_the_others():
+    for wrap in (lambda f: f, s2s.jit):
+        gradient = wrap(s2s.grad(emptied))
+        np.testing.assert_allclose(
+            gradient(1.5, 7), (emptied(2.0, 7) - emptied(1.0, 7)), rtol=1e-12)
+    assert "list(d)" not in s2s.grad(emptied).lower(1.5, 7).source

@@ -16,6 +16,7 @@ from ...ops.core.record import value
 from ...ops.program.hash_tables import (
     hash_find,
     hash_keys,
+    hash_last,
     hash_len,
     hash_of,
     hash_places,
@@ -104,6 +105,7 @@ FUNCTIONS_OF_TABLES: dict[Callable, Callable] = {
     containers.copied: _copied,
     containers.count_keys: lambda frame, node, table: hash_len(frame.heap.read(table)),
     containers.keys_in: _keys,
+    containers.last_in: lambda frame, node, table: frame.wrap(hash_last(frame.heap.read(table))),
     containers.places_in: lambda frame, node, table: frame.heap.new(
         hash_places(frame.heap.read(table))),
     containers.view: lambda frame, node, of, listed: KeyedView(of, listed),

@@ -102,7 +102,7 @@ from ..values.captured_dicts import note_asked
 from ..values.captured_writes import written_by_callee
 from ..values.context_managers import GeneratorManager, generator_of
 from ..values.dict_views import KeyedView
-from ..values.dicts import dict_method
+from ..values.dicts import dict_method, is_keyed
 from ..values.exceptions import guard
 from ..values.iterator_invalidation import was_written
 from ..values.lists import apply_list_method, is_list, new_list, put_in_order
@@ -284,6 +284,11 @@ def _with_contents(frame: Frame, function, args: list, keywords: dict,
                    node: gast.AST) -> tuple[list, dict]:
     """The arguments for a function that is not the user's: contents in place of containers."""
     own = _entry(BUILTINS, function)
+    if function is len and args:
+        if isinstance(args[0], KeyedView):
+            args = [args[0].of, *args[1:]]
+        if is_keyed(args[0]):
+            return args, keywords
     if is_plain(function) or function is view or own is not None and function in ABOUT_CLASSES:
         return args, keywords
     anyhow = function in (sorted, len, min, max, any, all, set, frozenset, in_any_order)

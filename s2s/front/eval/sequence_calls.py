@@ -31,10 +31,11 @@ from ..control.generator_cursors import cursors_of
 from ..control.iterables import ENDLESS, Iterable, iterable, normalised_range, zip_
 from ..control.iterators import ALL, gives_iterator, iterator_of, next_of
 from ..domain.frame import Frame
-from ..domain.functions import Generator
+from ..domain.functions import Generator, Method
 from ..domain.heap import Cell, Container
 from ..domain.rank_promotion import needs_fixed_ranks
 from ..syntax.dependencies import note_dependency
+from ..values.dicts import is_keyed
 from ..values.exceptions import guard, is_caught
 from ..values.lists import (
     alike,
@@ -562,6 +563,8 @@ def _reduce(frame: Frame, node, function, source, *start):
 
 
 def _len(frame: Frame, node, source):
+    if is_keyed(source):
+        return frame.session.call(frame, Method(source.cls.__len__, source), [], {}, node)
     if isinstance(source, Iterable) and source.is_range:
         lo, hi, step = source.bounds
         if all(isinstance(b, int) for b in source.bounds):

@@ -5,6 +5,7 @@ access takes O(1).
     hash_find(d, key)           d.get(key, -1)              hash_len(d)       len(d)
     hash_put(d, key, place)     d[key] = place              hash_keys(d)      list(d)
     hash_remove(d, key)         del d[key]                  hash_places(d)    list(d.values())
+    hash_last(d)                next(reversed(d))
 
     set_of(*keys)               {keys[0], keys[1], ...}
     set_contains(s, key)        key in s                    hash_len(s)       len(s)
@@ -176,6 +177,16 @@ hash_places = define(
     jvp=no_jvp,
     depends=anything,
 )
+hash_last = define(
+    "hash_last",  # of a table that is not empty
+    evaluate=lambda table: next(reversed(table)),
+    infer=lambda table: table.type.item,
+    fold=lambda table: table.op.inputs[-1] if _known_keys(table) else None,
+    syntax=lambda table: call_syntax("next", call_syntax("reversed", table)),
+    vjp=no_vjp,
+    jvp=no_jvp,
+    depends=anything,
+)
 
 
 # ------------------------------------------------------------------------------------------- sets
@@ -296,6 +307,20 @@ native_find_float = define(
     syntax=lambda table, x: call_syntax("place_of_float", table, x),
     helper=place_of_float,
 )
+def last_key(table):
+    """The key that was put last into a table, in O(1)."""
+    key, place = table.popitem()
+    table[key] = place
+    return key
+
+
+native_last = define(
+    "native_last",
+    evaluate=hash_last.evaluate,
+    infer=lambda table: table.type.item,
+    syntax=lambda table: call_syntax("last_key", table),
+    helper=last_key,
+)
 native_numbered = define(
     "native_numbered",
     evaluate=numbered,
@@ -365,6 +390,11 @@ def _lower_find(op, table, key):
     if isinstance(item, Scalar) and _is_float(key.type) and not _is_float(item):
         return native_find_float(table, key)
     return native_find(table, _converted(key, item))
+
+
+@lowers(hash_last)
+def _lower_last(op, table):
+    return native_last(table)
 
 
 @lowers(hash_put)
