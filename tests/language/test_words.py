@@ -134,7 +134,25 @@ def by_made_key(p, n):
     return total
 
 
-PROGRAMS = [by_message, by_part, by_made_key, or_else, alignment, folding, moves, by_index,
+def best_path(p, n):
+    """The most likely states of a hidden Markov model, traced back through dicts of words."""
+    trans = {"ok": {"ok": p[0], "ill": 1 - p[0]}, "ill": {"ok": p[2], "ill": 1 - p[2]}}
+    emit = {"ok": {"n": 0.5, "c": 0.4, "d": 0.1}, "ill": {"n": 0.1, "c": 0.3, "d": 0.6}}
+    scores, back = {"ok": np.log(0.6 * p[3]), "ill": np.log(0.4)}, []
+    for seen in "cdnd"[:n]:
+        row, pointers = {}, {}
+        for s in trans:
+            row[s], pointers[s] = max((scores[r] + np.log(trans[r][s] * emit[s][seen]), r)
+                                      for r in trans)
+        scores = row
+        back.append(pointers)
+    path = [max(scores, key=scores.get)]
+    for pointers in reversed(back):
+        path.append(pointers[path[-1]])
+    return scores[path[0]] + path.count("ill") * p[0] + ("ok" in path) * p[1]
+
+
+PROGRAMS = [best_path, by_message, by_part, by_made_key, or_else, alignment, folding, moves, by_index,
             by_code, by_key, by_pair, by_array]
 
 
@@ -242,3 +260,20 @@ def test_a_word_that_no_trip_has_bound_raises():
     np.testing.assert_array_equal(s2s.grad(f)(P, 1), [1, 0, 0, 0])
     with pytest.raises(UnboundLocalError):
         s2s.grad(f)(P, 0)
+
+
+def among(p):
+    word = "a" if p[0] > 0 else "b"
+    path = ["zz", word]
+    path.append("b" if p[1] > 0 else "c")
+    alone = [max({"a": p[0], "b": p[1]}.items(), key=lambda item: item[1])[0]]
+    told = [("a" in path) + 2 * ("c" in path) + 4 * (word in ["a", "c"]) + 8 * ("b" in alone),
+            path.count("b"), 2 * (word == path[1]), 4 * (word in path), 8 * ("d" in [word, None])]
+    return p[2] * sum(told) + p[3]
+
+
+def test_words_are_found_in_lists_of_words():
+    for p in (P, -P):
+        value, slope = s2s.value_and_grad(among)(p)
+        assert value == among(p)
+        np.testing.assert_allclose(slope, differences(among, p), rtol=1e-6, atol=1e-8)

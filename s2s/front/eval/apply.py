@@ -115,7 +115,7 @@ from ..values.overloads import NOTHING, matches
 from ..values.raise_guards import guarding, require_quiet
 from ..values.strings import method as text_method
 from ..values.unwrap import demand
-from ..values.words import UNKNOWN, by_word
+from ..values.words import UNKNOWN, by_word, count_word
 from .call_graph import local_may_call_itself, may_call_itself, plain_function, reachable_functions
 from .python_builtins import BUILTINS
 from .unwrap_callable import names_of, python_of_numba, signature_of, target_of, unwrap_jit
@@ -538,6 +538,8 @@ def _by_identity(frame: Frame, base, name: str, args: list):
     items = frame.members(base)
     if name not in ("index", "count", "remove") or len(args) != 1:
         return NOTHING
+    if name == "count" and items and (found := count_word(frame, items, args[0])) is not UNKNOWN:
+        return found
     found = matches(items, args[0])
     if found is None or name != "count" and True not in found:
         return NOTHING

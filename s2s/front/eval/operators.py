@@ -5,6 +5,7 @@ What Python itself can compute now, it does; everything else becomes an op.
 
 from __future__ import annotations
 
+import functools
 import operator
 import types
 from collections.abc import Callable
@@ -49,7 +50,7 @@ from ..values.raise_guards import guard_known, guarding
 from ..values.strings import is_equal, is_member, words_or_none
 from ..values.strings import operator as text_operator
 from ..values.unwrap import demand
-from ..values.words import UNKNOWN, by_word
+from ..values.words import UNKNOWN, by_word, same_words
 from .apply import in_place
 
 ORDERS = dict(COMPARE.values())  # the name of a comparison -> Python's
@@ -305,8 +306,12 @@ def _is_in(frame: Frame, a, b, node: gast.AST):
                 return truth(frame, call_special(frame, keyed, "__contains__", [a], node), node)
             key_in(frame, a, node, b)
         b = tuple(b.members)
+    members = frame.members(b) if isinstance(b, tuple) or is_list(frame, b) else None
+    if members is not None and any(isinstance(x, Text) for x in (a, *members)):
+        found = same_words(frame, members, a)
+        if found is not None:
+            return functools.reduce(RECORDS["or_"], map(value, found), value(False))
     if isinstance(a, Text) or isinstance(b, Text):
-        members = frame.members(b) if isinstance(b, tuple) or is_list(frame, b) else None
         found = by_word(frame, operator.contains, b if members is None else tuple(members), a)
         if found is not UNKNOWN:
             return found

@@ -24,7 +24,7 @@ from ...ops.program.list_ops import list_copy, list_get, list_insert, list_pop_a
 from ...ops.program.list_queries import list_contains
 from ...ops.program.list_slices import list_join, list_slice
 from ...ops.program.list_sums import list_full
-from ..domain.frame import ExceptionObject, Frame
+from ..domain.frame import ExceptionObject, Frame, Text
 from ..domain.functions import CarriesFunction, ConditionalObject, FunctionValue, MixedMembers
 from ..domain.heap import Cell, Container, cells_in, is_shared, place_of_view
 from ..domain.item_places import Place, has_places, line_site
@@ -758,6 +758,8 @@ def contains(frame: Frame, x, xs: Cell):
     """`x in xs`."""
     items = frame.heap.items(xs)
     if items is not None and (is_text(x) or any(map(is_text, items))):  # a text is not a number
+        if any(isinstance(each, Text) for each in (x, *items)):
+            raise frame.refuse("`in` with texts of a run", None, "compare with == and `or`")
         alike = [item for item in items if is_text(item) == is_text(x) or isinstance(item, Cell)]
         if all(map(is_text, (x, *alike))):
             return value(x in alike)

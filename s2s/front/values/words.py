@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 
 from ...ir.graph import OPERATORS, Value
 from ...ops.core.record import RECORDS, value
@@ -78,6 +79,8 @@ def picked(frame: Frame, items: list, code: Value):
     if all(isinstance(x, str) for x in items):
         words = tuple(dict.fromkeys(items))
         return word(looked_up([words.index(x) for x in items], code), words)
+    if all(isinstance(x, (str, Text)) for x in items) and None not in map(words_of, items):
+        return _picked_word(frame, items, code)
     if all(isinstance(x, bool) for x in items) and items.count(True) == 1:
         return OPERATORS["equal"](code, value(items.index(True)))
     if all(type(x) in (bool, int) for x in items):
@@ -90,6 +93,30 @@ def picked(frame: Frame, items: list, code: Value):
     if any(isinstance(x, (Cell, Container)) for x in items):
         return conditional_item(frame, code, tuple(items))
     return take_item(frame, new_list(frame, items), code)
+
+
+def same_words(frame: Frame, items: Sequence, x) -> list | None:
+    """Return whether each item is equal to `x`, where some of them are words that a run picks, and
+    others may be strings and None; None if that is not known of one of them.
+    """
+    found = [each == x if all(y is None or isinstance(y, str) for y in (each, x))
+             else by_word(frame, operator.eq, each, x) for each in items]
+    return None if UNKNOWN in found else found
+
+
+def count_word(frame: Frame, items: Sequence, x):
+    """Return items.count(x), where some of them are words that a run picks; UNKNOWN for others."""
+    found = (same_words(frame, items, x) if any(isinstance(each, Text) for each in (x, *items))
+             else None)
+    return UNKNOWN if found is None else sum(map(value, found), value(0))
+
+
+def _picked_word(frame: Frame, items: list, code: Value) -> Text:
+    """Return the item of this number, where some of them are words that a run picks."""
+    several = [words_of(x) for x in items]
+    words = tuple(dict.fromkeys(itertools.chain.from_iterable(several)))
+    codes = [code_of(x, words) for x in items]
+    return word(take_item(frame, new_list(frame, codes), code), words)
 
 
 def keys_by_word(key) -> tuple[Value, list] | None:
