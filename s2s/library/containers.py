@@ -132,27 +132,30 @@ class Set:
         made._items = self._items.copy()
         return made
 
-    def update(self, source):
-        for x in in_any_order(source):
-            self.add(x)
+    def update(self, *sources):
+        for source in sources:
+            for x in in_any_order(source):
+                self.add(x)
 
-    def union(self, other):
+    def union(self, *others):
         made = self.copy()
-        made.update(other)
+        made.update(*others)
         return made
 
-    def intersection(self, other):
+    def intersection(self, *others):
         made = self.copy()
-        for x in self.members():
-            if x not in other:
-                made.discard(x)
+        for other in others:
+            for x in self.members():
+                if x not in other:
+                    made.discard(x)
         return made
 
-    def difference(self, other):
+    def difference(self, *others):
         made = self.copy()
-        for x in self.members():
-            if x in other:
-                made.discard(x)
+        for other in others:
+            for x in self.members():
+                if x in other:
+                    made.discard(x)
         return made
 
     def symmetric_difference(self, other):

@@ -264,3 +264,15 @@ def test_the_last_key_is_found_without_listing_the_others():
         np.testing.assert_allclose(
             gradient(1.5, 7), (emptied(2.0, 7) - emptied(1.0, 7)), rtol=1e-12)
     assert "list(d)" not in s2s.grad(emptied).lower(1.5, 7).source
+
+
+def sets_of_several(x, n):
+    a = {k % 3 for k in range(n)}
+    s = a.union({7, n}, [8])
+    left = s.difference(a, {8})
+    words = sorted(set().union(*({w: 1 for w in text.split()} for text in ("b a", "c a"))))
+    return x * sum(sorted(s)) + len(a.intersection(s, {1, 2})) * len(left) * x**2 + len(words)
+
+
+def test_sets_take_several_others():
+    check(sets_of_several, lambda f: f)

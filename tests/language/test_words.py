@@ -152,8 +152,8 @@ def best_path(p, n):
     return scores[path[0]] + path.count("ill") * p[0] + ("ok" in path) * p[1]
 
 
-PROGRAMS = [best_path, by_message, by_part, by_made_key, or_else, alignment, folding, moves, by_index,
-            by_code, by_key, by_pair, by_array]
+PROGRAMS = [best_path, by_message, by_part, by_made_key, or_else, alignment, folding, moves,
+            by_index, by_code, by_key, by_pair, by_array]
 
 
 @pytest.mark.parametrize("n", [0, 1, 6])
