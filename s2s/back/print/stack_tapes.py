@@ -19,6 +19,7 @@ arrays.  All are pushed where the last one is, so that what they save has names 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
@@ -62,7 +63,14 @@ def stack_tapes(function: Function) -> Function:
 def _scattered(block: Block) -> list[Op]:
     """Return the pushes that may as well be where the last of them is, if there are others between.
     """
-    pushes = [op for op in block.ops if op.record is tape_push and op.output in block.yields]
+    pushes = [op for op in block.ops if op.record is tape_push and op.output in block.yields
+              and isinstance(op.output.type, Tape)]
+    if len(pushes) < 2:
+        return []
+    read = Counter(x for inner in blocks_of(block)
+                   for op in inner.ops for x in op.inputs)
+    read.update(y for inner in blocks_of(block) for y in inner.yields if inner is not block)
+    pushes = [op for op in pushes if not read[op.output] and read[op.inputs[0]] == 1]
     written = {op.inputs[op.record.writes] for op in block.ops if op.record.writes is not None}
     pushes = [op for op in pushes if isinstance(op.inputs[1].type, Scalar)
               or _is_of_the_trip(op.inputs[1], block, written)]

@@ -66,3 +66,15 @@ def test_gradients_are_differences(f, stacked):
     if stacked is not None:
         assert ("saved.append((" in gradient.source) == stacked, gradient.source
         assert ("np.empty" in gradient.source) != stacked, gradient.source
+
+
+def test_lists_of_the_program_grow_where_they_are_read():
+    def f(p):
+        seen, twice = [1.0], [0.5]
+        for k in range(4):
+            seen.append(seen[-1] * p[k])
+            last = np.sin(seen[-1])
+            twice.append(last * twice[-1])
+        return twice[-1] * seen[-1]
+
+    np.testing.assert_allclose(s2s.grad(f)(X), differences(f, X), rtol=1e-6, atol=1e-7)
