@@ -52,6 +52,7 @@ from ...ops.arrays.batched_index import getitem_in_rows
 from ...ops.arrays.concatenate import concatenate_record
 from ...ops.arrays.create import empty
 from ...ops.arrays.index import put, take
+from ...ops.arrays.index_pattern import paired
 from ...ops.arrays.search import flatnonzero_record
 from ...ops.core.batch_rules import same_in_calls
 from ...ops.core.control import call, if_
@@ -136,16 +137,18 @@ def batched_calls(callee: Recursive, flags: Sequence[bool], policy: Policy) -> B
     functions = {member: clone(member.function) for member in members}
     groups = {member: Siblings(function, members) for member, function in functions.items()}
     batched, lanes = flags_of_calls(callee, flags, functions, policy)
-    roles = roles_of(callee, flags, functions, batched)
+    roles, steady = roles_of(callee, flags, functions, batched)
     numbered = any("whole" in each for each in roles.values())
     made = {member: BatchedCalls(CallsTogether(f"{member.name}_calls"), roles[member], numbered)
             for member in members}
     extents = {"call": lane_extent(functions.values(), "calls"),
                "whole": lane_extent(functions.values())}
     for member, each in made.items():
-        each.callee.function = stub(functions[member], each, made, extents)
+        lengths = Lengths(functions[member], made, steady)
+        each.callee.function = stub(functions[member], each, lengths, extents)
     for member, each in made.items():
-        emitter = CallEmitter(functions[member], lanes[member], each, made, groups[member], policy)
+        emitter = CallEmitter(functions[member], lanes[member], each, made, groups[member], policy,
+                              Lengths(functions[member], made, steady))
         each.callee.function = emitter.of_calls()
     return made[callee]
 
@@ -233,8 +236,10 @@ def flags_of_calls(callee: Recursive, flags: Sequence[bool], functions: dict[Rec
 
 
 def roles_of(callee: Recursive, flags: Sequence[bool], functions: dict[Recursive, Function],
-             batched: dict[Recursive, set[int]]) -> dict[Recursive, list[str]]:
-    """Return the role of each parameter.  Note [Roles of parameters]"""
+             batched: dict[Recursive, set[int]]) -> tuple[dict[Recursive, list[str]], set[Value]]:
+    """Return the role of each parameter, and those that all calls of all lanes have in common.
+    Note [Roles of parameters]
+    """
     # the argument of the first call that each parameter is; None: none, or not always the same
     origins: dict[tuple[Recursive, int], int | None] = {
         (callee, k): k for k in range(len(flags))}
@@ -263,7 +268,9 @@ def roles_of(callee: Recursive, flags: Sequence[bool], functions: dict[Recursive
         # rows of numbers are as short to hand on as the lanes' numbers
         roles = {member: ["call" if role == "whole" else role for role in each]
                  for member, each in roles.items()}
-    return roles
+    steady = {p for member, function in functions.items() for k, p in enumerate(function.params)
+              if k not in batched[member] and origins.get((member, k)) is not None}
+    return roles, steady
 
 
 class Siblings:
@@ -320,20 +327,20 @@ def needed_for(op: Op, ops: Sequence[Op]) -> list[Op]:
 # ---------------------------------------------------------------------------------------- emitting
 
 
-def stub(function: Function, found: BatchedCalls, members, extents: dict[str, Extent]) -> Function:
+def stub(function: Function, found: BatchedCalls, lengths: Lengths,
+         extents: dict[str, Extent]) -> Function:
     """Return the batched function without its ops; `extents` are those of the new axes, by role."""
     params = [Value(p.type if role == "shared" else batched_type(p.type, extents[role], 0), p.name)
               for p, role in zip(function.params, found.roles)]
     if found.numbered:
         params.append(Value(Array("int64", (extents["call"],)), "lane"))
-    known = {d.symbol for p in function.params for d in dims_of(p.type) if isinstance(d, Extent)}
     results = []
     for y in function.results:
         if not isinstance(y.type, (Scalar, Array)):
             raise CannotBatch(f"{function.name} returns {y.type}", None)
-        lengths = [next((n for n in lengths_of(y, axis, members, known) if n is not None), dim)
-                   for axis, dim in enumerate(dims_of(y.type))]
-        results.append(Value(Array(y.type.dtype, (extents["call"], *lengths))))
+        dims = [next((n for n in lengths.of(y, axis) if isinstance(n, (int, Extent))), dim)
+                for axis, dim in enumerate(dims_of(y.type))]
+        results.append(Value(Array(y.type.dtype, (extents["call"], *dims))))
     place = function.source.place if function.source is not None else ""
     doc = (f"{function.name}{place} for many calls at once"
            f"{', of which call k is in lane[k]' if found.numbered else ''}.")
@@ -345,9 +352,9 @@ class CallEmitter(Batched):
     """The emitter of a function for many calls, which part at branches."""
 
     def __init__(self, function: Function, lanes: CallLanes, found: BatchedCalls, made: dict,
-                 siblings: Siblings, policy: Callable):
+                 siblings: Siblings, policy: Callable, lengths: Lengths):
         super().__init__(function, lanes, calls=policy)
-        self.found, self.made, self.siblings = found, made, siblings
+        self.found, self.made, self.siblings, self.lengths = found, made, siblings, lengths
         self.whole = {p for p, role in zip(function.params, found.roles) if role == "whole"}
         self.number: Value | None = None  # of each call's lane
         self.like: Value | None = None  # an array with a row for each call
@@ -433,23 +440,28 @@ class CallEmitter(Batched):
                 results = self.on_some(block, some, results, op)
         return results
 
-    def results_of_calls(self, out: Value, op: Op) -> Value:
-        """Allocate an array for what both sides of a branch result in."""
+    def results_of_calls(self, out: Value, op: Op) -> Value | Pending:
+        """Allocate an array for what both sides of a branch result in, or leave that to the first
+        of them, which has its lengths.
+        """
         if not isinstance(out.type, (Scalar, Array)) or out in self.lanes.ragged:
             raise CannotBatch(f"a branch that results in {out.type}", op.line)
         sizes = []
-        for axis, dim in enumerate(dims_of(out.type)):
-            found = list(lengths_of(out, axis, self.made, self.lanes.known_extents))
+        for axis in range(len(dims_of(out.type))):
+            found = list(self.lengths.of(out, axis))
             if not found or None in found:
                 raise CannotBatch("a branch that makes an array of a length that no argument has",
                                   op.line)
-            sizes.append(found[0] if isinstance(found[0], int)
-                         else self.extent(found[0], out.name))
-        return empty(value((self.count, *sizes)), dtype=out.type.dtype)
+            size = next((n for n in found if n is not STEADY), None)
+            sizes.append(self.extent(size, out.name) if isinstance(size, Extent) else size)
+        pending = Pending(self.count, sizes, out.type.dtype)
+        return pending if None in sizes else pending.allocate()
 
-    def store(self, results: Value, some: Value, y: Value) -> Value:
+    def store(self, results: Value | Pending, some: Value, y: Value) -> Value:
         """Emit the writing of what one side of a branch results in to the rows of `some` calls."""
         v = self.row(y) if y in self.whole else self.env[y]
+        if isinstance(results, Pending):
+            results = results.allocate(v, len(dims_of(v.type)) - len(dims_of(y.type)))
         first = len(dims_of(v.type)) - len(dims_of(y.type))
         for axis, (m, n) in enumerate(zip(results.type.dims[1:], dims_of(v.type)[first:])):
             if m != n and (m, n) not in self.compared:
@@ -482,6 +494,9 @@ class CallEmitter(Batched):
 
         if not self.needs_guard(block):
             return run()
+        if any(isinstance(r, Pending) for r in results):
+            raise CannotBatch("a branch that makes an array of a length that no argument has",
+                              op.line)
         nobody = equal(length(some, axis=0), 0)
         return if_(nobody, lambda: results, run, [o.name for o in op.outputs])
 
@@ -533,28 +548,82 @@ class CallEmitter(Batched):
         return shaped_like(part, self.like, leading=1)
 
 
-def lengths_of(v: Value, axis: int, members,
-               known: set[str]) -> Iterator[int | Extent | None]:
-    """Yield the lengths among those of arguments that an axis of `v` may have; None where it may
-    have another one.  What `members` result in has those that they yield otherwise.
+@dataclass(eq=False)
+class Pending:
+    """An array for the results of so many calls, allocated when its lengths (None) are known."""
+
+    count: Value
+    sizes: list[int | Value | None]
+    dtype: str
+
+    def allocate(self, v: Value | None = None, first: int = 0) -> Value:
+        """Emit the allocation, with the lengths of `v`, in which a call's axes begin at `first`."""
+        sizes = [length(v, axis=axis + first) if n is None else n
+                 for axis, n in enumerate(self.sizes)]
+        return empty(value((self.count, *sizes)), dtype=self.dtype)
+
+
+STEADY = "steady"  # a length that follows from what all calls of all lanes have in common
+
+
+class Lengths:
+    """The lengths of the arrays in one of the functions `members` that call one another, of whose
+    parameters the `steady` are the same in all calls of all lanes.
     """
-    dim = v.type.dims[axis]
-    if isinstance(dim, int) or dim.symbol in known:
-        yield dim
-    elif v.op is None:
-        yield None
-    elif v.op.name == "if":
-        k = v.op.outputs.index(v)
-        for block in v.op.blocks:
-            if is_made(block.yields[k]):
-                yield from lengths_of(block.yields[k], axis, members, known)
-    elif v.op.record.elementwise:
-        for x in v.op.inputs:
-            own = axis - len(v.type.dims) + len(dims_of(x.type))
-            if own >= 0:
-                yield from lengths_of(x, own, members, known)
-    elif v.op.name != "call" or v.op.attrs["callee"] not in members:
-        yield None
+
+    def __init__(self, function: Function, members, steady: set[Value]):
+        self.members, self.steady = members, steady
+        self.known = {d.symbol for p in function.params for d in dims_of(p.type)
+                      if isinstance(d, Extent)}
+
+    def of(self, v: Value, axis: int) -> Iterator[int | Extent | str | None]:
+        """Yield the lengths among those of arguments that an axis of `v` may have, STEADY where it
+        may have another one, but not in each call, and None where nothing is known.  What the
+        functions result in has those that they yield otherwise.
+        """
+        dim, op = v.type.dims[axis], v.op
+        if isinstance(dim, int) or dim.symbol in self.known:
+            yield dim
+        elif op is None:
+            yield None
+        elif op.name == "if":
+            k = op.outputs.index(v)
+            for block in op.blocks:
+                if is_made(block.yields[k]):
+                    yield from self.of(block.yields[k], axis)
+        elif op.record.elementwise:
+            for x in op.inputs:
+                own = axis - len(v.type.dims) + len(dims_of(x.type))
+                if own >= 0:
+                    yield from self.of(x, own)
+        elif op.name == "getitem" and self.is_steady_part(op):
+            yield STEADY
+        elif op.name != "call" or op.attrs["callee"] not in self.members:
+            yield None
+
+    def is_steady_part(self, op: Op) -> bool:
+        """Test whether `op` takes as long a part of an array in each call."""
+        x, *operands = op.inputs
+        return self.has_steady_shape(x) and all(
+            isinstance(o.type, Scalar) and o.type.dtype != "bool" if p == "i"
+            else all(self.is_steady(bound) for bound in o if bound is not None)
+            for p, o in paired(op.attrs["pattern"], operands) if o is not None)
+
+    def has_steady_shape(self, x: Value) -> bool:
+        """Test whether the lengths of `x` are the same in each call."""
+        return not any(n is None for axis in range(len(dims_of(x.type)))
+                       for n in self.of(x, axis))
+
+    def is_steady(self, x: Value) -> bool:
+        """Test whether the number `x` follows from what all calls have in common."""
+        if x.constant is not MISSING or x in self.steady:
+            return True
+        op = x.op
+        if op is None or op.blocks or op.name == "call" or not isinstance(x.type, Scalar):
+            return False
+        if op.record.asks_extents:
+            return self.has_steady_shape(op.inputs[0])
+        return op.record.elementwise and all(map(self.is_steady, op.inputs))
 
 
 def is_made(y: Value) -> bool:
