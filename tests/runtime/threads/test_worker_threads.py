@@ -183,6 +183,18 @@ def test_what_acts_outside_has_one_worker(capsys):
     assert capsys.readouterr().out == "1.0\n2.0\n"
 
 
+def test_draws_from_the_global_state_have_one_worker():
+    f = s2s.pmap(lambda x: x + np.random.normal(), workers=2)
+    before = np.random.get_state()
+    try:
+        np.random.seed(1)
+        found = f(np.array([1.0, 2.0]))
+        np.random.seed(1)
+        np.testing.assert_array_equal(found, np.array([1.0, 2.0]) + np.random.normal(size=2))
+    finally:
+        np.random.set_state(before)
+
+
 @pytest.mark.parametrize("workers", [0, -1, True, 1.5, "many"])
 def test_what_is_no_number_of_workers(workers):
     with pytest.raises(s2s.TypeMismatchError, match="give the number of workers"):
