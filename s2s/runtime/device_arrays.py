@@ -154,9 +154,13 @@ def no_device() -> UnsupportedError:
 
 
 def missing_compilers() -> str:
-    """The libraries of NVIDIA's toolkit that Numba does not find, of those that it needs."""
-    libraries = importlib.import_module("numba.cuda.cudadrv.libs")
-    missing = []
+    """The libraries of NVIDIA's toolkit that Numba does not find, of those that it needs; a version
+    without the function that is asked says so by itself, later.
+    """
+    libraries = getattr(numba_cuda.cudadrv, "libs", None)
+    missing: list[str] = []
+    if not hasattr(libraries, "open_cudalib"):
+        return ""
     for name in ("nvvm", "nvrtc"):
         try:
             libraries.open_cudalib(name)
