@@ -220,7 +220,7 @@ def said_after(x):
 def other_class(x):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)
-        y = says(x) + np.sum(np.log(x)[1:])
+        y = says(x) + np.sum(np.sqrt(x - 9.0))
     return y
 
 

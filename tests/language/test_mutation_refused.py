@@ -87,49 +87,6 @@ def _(x, n):
     return s[0] * s[1]
 
 
-@refused(
-    X,
-    3,
-    message="may or may not share memory with s",
-    remedy="take a copy (`.copy()`) of one of the two first",
-)
-def members_that_become_one_array(x, n):
-    s = {"u": x.copy(), "v": x * 2}
-    for _ in range(n):
-        s["u"][0] = s["v"][1] * 2
-        s["u"] = s["v"] = s["u"] + s["v"]
-    return s["u"] * s["v"]
-
-
-@instead
-def _(x, n):
-    s = {"u": x.copy(), "v": x * 2}
-    for _ in range(n):
-        s["u"][0] = s["v"][1] * 2
-        s["u"] = s["u"] + s["v"]
-        s["v"] = s["u"].copy()
-    return s["u"] * s["v"]
-
-
-@refused(X, 3, message="may or may not share memory with", remedy="take a copy (`.copy()`)")
-def an_array_of_the_trip_by_two_names(x, n):
-    y = z = x.copy()
-    for _ in range(n):
-        y = z = z * 2
-    z[0] = 5 * x[1]
-    return y * z
-
-
-@instead
-def _(x, n):
-    y = z = x.copy()
-    for _ in range(n):
-        z = z * 2
-        y = z.copy()
-    z[0] = 5 * x[1]
-    return y * z
-
-
 @refused(X, message="out= with several arrays", remedy="assign the result instead")
 def several_outs(x):
     y, z = np.zeros(6), np.zeros(6)

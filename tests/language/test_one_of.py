@@ -391,6 +391,25 @@ def the_last_so_far(x, n):
     return sum(np.sum(body.x) * body.v for body in bodies)
 
 
+@program
+def members_that_become_one_array(x, n):
+    """Of the trip, by two names of a dict."""
+    s = {"u": x.copy(), "v": x * 2}
+    for _ in range(n):
+        s["u"][0] = s["v"][1] * 2
+        s["u"] = s["v"] = s["u"] + s["v"]
+    return np.sum(s["u"] * s["v"])
+
+
+@program
+def an_array_of_the_trip_by_two_names(x, n):
+    y = z = x.copy()
+    for _ in range(n):
+        y = z = z * 2
+    z[0] = 5 * x[1]
+    return np.sum(y * z)
+
+
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_programs(f):
     judge(f, X, 3)

@@ -100,6 +100,8 @@ X = np.arange(1.0, 7.0).reshape(2, 3)
 SQUARE = np.array([[2.0, 1.0], [1.0, 3.0]])
 # inputs and attributes of each op whose result has the shape of one of them
 OF_LIKE_SHAPE = {
+    **{name: ((X, 2), {"workers": 1})
+       for name in ("workers_total", "of_first_worker", "to_lanes", "from_lanes")},
     "copy": ((X,), {"order": "C"}),
     "stop_gradient": ((X,), {}),
     "contiguous": ((X.T,), {}),

@@ -179,6 +179,7 @@ OF_ARRAYS = {
     "triu": ((), {"k": 0}), "tril": ((), {"k": 0}), "fitted": ((5,), {"axis": 1}),
     "delete": ((1,), {"axis": 0}), "insert": ((1, 2), {}), "hypotenuse": ((1.5, -2.0), {}),
     "narrow": ((), {"dtype": "int8"}),
+    **dict.fromkeys(("to_lanes", "from_lanes"), ((2,), {"workers": 1})),
     **{f"within_{what}": ((True,), {}) for what in ("bounds", "axes", "one", "hundred")},
 }
 # `stands_for` says what these equal, if anything; the operand of `again` is one of a trace
