@@ -149,6 +149,7 @@ def test_source_before_any_call_reads_as_in_the_gallery():
 # -------------------------------------------------------------------------------------- conventions
 
 
+@pytest.mark.lengthy
 def test_argnums_decides_the_structure():
     assert isinstance(s2s.grad(f)(0.3, 2.0), float)
     assert isinstance(s2s.grad(f, (1,))(0.3, 2.0), tuple)
@@ -545,6 +546,7 @@ def pairs(x):
     return (x, (x * 2, x * x)), 1.0
 
 
+@pytest.mark.lengthy
 def test_tuples_in_the_results_of_a_function_that_is_called():
     def g(x):
         (a, (b, c)), d = pairs(x)

@@ -12,6 +12,7 @@ from s2s.errors import S2SError, TypeMismatchError
 X = np.array([0.4, 0.9, 1.3])
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("first", range(0, 200, 40))
 def test_what_is_said_of_broken_calls(first):
     for seed in range(first, first + 40):

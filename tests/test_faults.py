@@ -112,6 +112,7 @@ def test_messages_name_objects():
     assert without_addresses("x < 3 > 2") == "x < 3 > 2"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "f, message, remedy",
     [

@@ -184,6 +184,7 @@ JUDGED = {
 }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_golden(path, request):
     written = path.read_text()

@@ -194,6 +194,7 @@ def test_a_second_half_is_printed_once():
     assert text.count("settled_bwd(") == 4
 
 
+@pytest.mark.lengthy
 def test_gradients_of_containers_in_functions_that_are_called():
     def task(p, x):
         s = p[0]
@@ -268,6 +269,7 @@ def options_from_outside(axes):
     return f
 
 
+@pytest.mark.lengthy
 def test_options_may_be_what_the_program_reads_from_outside(monkeypatch):
     x = np.array([0.5, -1.0, 2.0])  # y = 5 x, slope = 20 x, y_dot = 200 x² and 12 y slope = 1200 x²
     f = options_from_outside([0, None])

@@ -196,6 +196,7 @@ def test_shapes_that_depend_on_data():
         s2s.eval_shape(lambda x: x[x > 0], s2s.ShapeDtype((3,), "float64"))
 
 
+@pytest.mark.lengthy
 def test_cond_of_an_operand_by_name():
     def f(x):
         return s2s.cond(x > 0, lambda z: z * z, lambda z: -z, operand=x) + s2s.cond(

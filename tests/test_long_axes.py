@@ -213,6 +213,7 @@ def test_who_does_not_ask_has_one_code():
     assert [len(found) for found in slope.specialised.values()] == [2]
 
 
+@pytest.mark.lengthy
 def test_what_is_put_together_again_is_as_long_as_it_was():
     u = RNG.normal(size=20)
     loops = s2s.grad(neighbours, argnums=(0, 1)).lower(u, u).loops
@@ -254,6 +255,7 @@ def waved_if(c, u, k):
     return np.sum(u**2)
 
 
+@pytest.mark.lengthy
 def test_what_a_loop_carries_has_one_length_where_its_trips_put_two_side_by_side():
     u = RNG.normal(size=20)
     lowered = s2s.grad(waved, argnums=(0, 1)).lower(u, u, 3)

@@ -484,6 +484,7 @@ def test_what_nearly_passes_for_smooth_is_reported(f, x):
         assert s2s.conventions(t, x)
 
 
+@pytest.mark.lengthy
 def test_what_is_smooth_once_is_reported_of_the_second_derivative():
     for f, x in ((lambda x: np.where(x == 0, 1.0, np.sin(x) / x), 0.0),
                  (lambda x: np.where(np.abs(x) <= 1.0, x * x / 2, np.abs(x) - 0.5), 1.0),

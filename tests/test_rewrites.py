@@ -67,6 +67,7 @@ def test_native_code_of_the_same_program(kind):
     assert compare(loaded(text, "before_native", "f"), g, ARGS, (0, 1), exact=False, compiled=True)
 
 
+@pytest.mark.lengthy
 def test_a_derivative_that_changes_is_told(monkeypatch):
     text = PROGRAMS["search"]
     f, g = loaded(text, "before", "f"), loaded(rewritten(text, "f", "rename"), "after", "f")

@@ -340,6 +340,7 @@ def test_one_that_is_known_is_not_spread_in_a_product():
     judge(lambda x, y: x[:, :1] @ y, (X, X))
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "x, i",
     [
@@ -364,6 +365,7 @@ def test_take_along_axis_of_lengths_that_a_run_knows(k):
     judge(lambda x, i, k: np.take_along_axis(x[:k], i, 1), (X, i, k))
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_as_many_values_as_places_to_interpolate_between(k):
     judge(
@@ -403,6 +405,7 @@ def test_an_index_that_is_no_int64_is_not_counted_from_the_end():
     np.testing.assert_array_equal(s2s.jit(lambda x, i: x[i])(X, largest), X[largest])
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_as_many_weights_as_numbers(k):
     x, w = np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0])
@@ -419,6 +422,7 @@ def test_vectors_of_vecdot_are_equally_long(k):
     )
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_loops_over_nothing_ask_for_nothing(k):
     """A slice of nothing begins behind its end; what makes no trip leaves no array."""

@@ -586,6 +586,7 @@ def linear(x):
     return np.sum(3 * x)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "f, sweeps",
     [
@@ -845,6 +846,7 @@ def test_a_caller_s_arrays_stay_as_they_are():
     np.testing.assert_array_equal(LINE, before)
 
 
+@pytest.mark.lengthy
 def test_what_the_program_raises_is_raised_where_it_raises_it():
     def f(x):
         if x[0] > 100.0:

@@ -50,6 +50,7 @@ def check(f: Callable, x: np.ndarray, value: float, slope: np.ndarray, rtol: flo
     assert np.any(slope != 0), "a program whose result does not depend on its argument"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, x", cases(compiled=False))
 def test_gradient_is_that_of_differences(f, x):
     given = copy.deepcopy(x)

@@ -331,6 +331,7 @@ class Nests:
         )
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("seeds", [range(k, k + 4) for k in range(0, 100, 4)], ids=str)
 def test_nests(seeds):
     """Reverse mode along a direction is what forward mode gives, which saves nothing."""

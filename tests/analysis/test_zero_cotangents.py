@@ -418,6 +418,7 @@ def of_a_recursive_function(x, a):
     return y
 
 
+@pytest.mark.lengthy
 def test_a_recursive_function_is_called_once():
     judge(of_a_recursive_function, X, 0.6)
     # its definition, its own calls, and that of the loop

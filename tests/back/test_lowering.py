@@ -834,6 +834,7 @@ def test_the_inside_of_what_was_made_longer_is_as_long_as_before():
     )
 
 
+@pytest.mark.lengthy
 def test_a_row_is_copied_where_a_row_is_read_after_it_is_overwritten():
     a = np.random.default_rng(1).normal(size=(4, 5))
     loops = s2s.grad(ghost_cells).lower(a, 0.1, 2).loops

@@ -72,6 +72,7 @@ def expected():
     return f(X, 3, ORDER), s2s.grad(f)(X, 3, ORDER), s2s.jacfwd(s2s.grad(f))(X, 3, ORDER)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "names", list(builtins.zip(NAMES[::3], NAMES[1::3], NAMES[2::3], strict=True)), ids="-".join
 )

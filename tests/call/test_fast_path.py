@@ -427,6 +427,7 @@ def test_results_are_written_into_what_is_given(way):
     assert fresh[1][0] is not u_bar and np.allclose(u_bar, plain(u, 3.0)[1][0])
 
 
+@pytest.mark.lengthy
 @both
 def test_out_that_shares_memory_with_an_argument(way):
     u = rng.normal(size=6)
@@ -530,6 +531,7 @@ def test_what_overlaps_is_found_among_many_as_among_few(seed):
         )
 
 
+@pytest.mark.lengthy
 def test_out_for_many_results():
     def total(tree, x):
         found = 0.0
@@ -714,6 +716,7 @@ def test_processes_of_a_pool():
     assert np.allclose(found, [np.sin(x) + x * np.cos(x) for x in (0.5, 1.0, 1.5)])
 
 
+@pytest.mark.lengthy
 def test_halves_are_handed_arrays_of_known_lengths():
     def f(x):
         rows = np.stack([np.sin(x), x * x])

@@ -15,6 +15,7 @@ from s2s.front.syntax import code_match
 from s2s.front.syntax.find_source import definition_of
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("functions", lambda_lines.GROUPS, ids=lambda fs: f"{len(fs)}")
 def test_each_lambda_of_a_line_is_the_one_that_runs(functions):
     assert [

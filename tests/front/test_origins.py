@@ -264,6 +264,7 @@ def test_lambdas_that_changed_places(changing):
     assert [s2s.grad(f)(1.0) for f in (module.f, module.g)] == [2.0, 3.0]
 
 
+@pytest.mark.lengthy
 def test_a_file_that_changed_before_s2s_was_imported(tmp_path):
     (tmp_path / "early.py").write_text("def f(x):\n    return x * 3.0\n\ndef g(x):\n"
                                        "    x = x * 3.0\n    return x * 3.0\n")

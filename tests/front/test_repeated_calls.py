@@ -89,6 +89,7 @@ def definitions(f, x=0.7):
             if line.startswith("def ")]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("f", "name"), [(net, "force"), (closed, "bump"), (of_lists, "largest")])
 def test_calls_alike_are_calls_of_one_function(f, name):
     found = [each for each in definitions(f) if each.startswith(name) and "_bwd" not in each]
@@ -96,11 +97,13 @@ def test_calls_alike_are_calls_of_one_function(f, name):
     check(f)
 
 
+@pytest.mark.lengthy
 def test_what_writes_into_its_arguments_stays_inlined():
     assert definitions(pushed) == ["pushed_grad"]
     check(pushed)
 
 
+@pytest.mark.lengthy
 def test_calls_that_differ_in_constants_stay_inlined():
     def f(x):
         springs = [Spring(2.0, 0.5), Spring(3.0, 0.25), Spring(5.0, 0.125)]

@@ -152,6 +152,7 @@ def test_several_axes():
         agree(outcome(fast, A, n), outcome(gradient, A, n))
 
 
+@pytest.mark.lengthy
 def test_gates_are_one_loop():
     args = RNG.normal(size=(12, 4)), RNG.normal(size=4), 3
     text = s2s.jit(s2s.grad(gates, argnums=(0, 1))).lower(*args).loops
@@ -320,6 +321,7 @@ def shortened(c, u, steps):
     return np.sum(u**2) * c[0]
 
 
+@pytest.mark.lengthy
 def test_arguments_that_a_loop_carries_in_turns_are_supposed_to_be_equally_long():
     text = s2s.jit(s2s.grad(swapped, argnums=(0, 1))).lower(np.ones(20), np.ones(20), 3).loops
     assert "supposed_alike(c.shape[0], u.shape[0])" in text

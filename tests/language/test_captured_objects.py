@@ -386,6 +386,7 @@ def of_captured(f):
     return g, data, lambda x: f(MADE[name](), x)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", RIGHT, ids=lambda f: f.__name__)
 def test_what_is_written_is_seen(f):
     g, data, plain = of_captured(f)

@@ -491,6 +491,7 @@ def test_what_prints_does_so_once(capsys):
 SNAPSHOTS = 3
 
 
+@pytest.mark.lengthy
 def test_the_number_of_snapshots_may_be_a_variable_outside(monkeypatch):
     def f(x, n):
         for _ in s2s.checkpoint(range(n), snapshots=SNAPSHOTS):
@@ -771,6 +772,7 @@ def test_tape_limit(f, args, loops):
         assert np.array_equal(a, b)
 
 
+@pytest.mark.lengthy
 def test_tape_limit_leaves_what_is_known_to_run_few_times():
     def few(x, n):
         for _ in range(20):

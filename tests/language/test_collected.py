@@ -736,6 +736,7 @@ def floats(args):
     )
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "f, args", [(f, args) for f, *args in PROGRAMS], ids=lambda p: getattr(p, "__name__", "")
 )

@@ -557,6 +557,7 @@ def test_vmap_with_trees_of_axes():
         s2s.vmap(f, in_axes=({"a": 0}, 0))({"a": np.ones(2), "b": (np.ones(2),)}, np.ones(2))
 
 
+@pytest.mark.lengthy
 def test_matrices_of_derivatives_of_trees():
     def f(d):
         return {"y": d["a"] ** 2, "z": d["b"] * d["a"]}

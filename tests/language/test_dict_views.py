@@ -258,6 +258,7 @@ def emptied(x, n):
     return s
 
 
+@pytest.mark.lengthy
 def test_the_last_key_is_found_without_listing_the_others():
     for wrap in (lambda f: f, s2s.jit):
         gradient = wrap(s2s.grad(emptied))

@@ -137,6 +137,7 @@ def test_second_order_of_draws():
 GLOBAL = np.random.default_rng(1)
 
 
+@pytest.mark.lengthy
 def test_a_global_generator_is_drawn_from():
     def noisy(x):
         return np.sum(x * GLOBAL.standard_normal(3))
@@ -248,6 +249,7 @@ def test_compiled_draws_of_legacy_states_follow_python(f):
     np.testing.assert_allclose(slope, from_seeds(s2s.grad(f))[0], rtol=1e-12)
 
 
+@pytest.mark.lengthy
 def test_a_legacy_state_is_an_argument():
     given, same = np.random.RandomState(8), np.random.RandomState(8)
     value, slope = s2s.value_and_grad(draws_from)(X, given)

@@ -342,6 +342,7 @@ def test_refused(f, message, remedy):
     assert message in text and remedy in text and "^" in text and "test_dtypes.py" in text
 
 
+@pytest.mark.lengthy
 def test_remedies():
     def wider(x):
         k = np.zeros(8, int).astype(float)

@@ -291,6 +291,7 @@ def test_lanes_raise_what_a_lane_raises():
     assert type(error) is ValueError and "has no root" in str(error)
 
 
+@pytest.mark.lengthy
 def test_a_message_may_be_a_string_or_a_text_that_shows_data():
     assert output(s2s.grad(reports_one_or_the_other), 1.5, 1) == output(
         reports_one_or_the_other, 1.5, 1

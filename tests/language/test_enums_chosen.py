@@ -126,6 +126,7 @@ def counted(p, n):
 PROGRAMS = [machine, compared, matched, its_value, perhaps_none, no_name_yet, counted]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("n", [0, 1, 4, 9])
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_derivatives_are_those_of_differences(f, n):

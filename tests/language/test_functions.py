@@ -393,6 +393,7 @@ def writes_through_functions_in_lists(x):
     return steps[1]()
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: getattr(f, "__name__", type(f).__name__))
 def test_function(f):
     judge(f, X)
@@ -907,6 +908,7 @@ def of_a_list_with_another_item(p):
     return scaled(*args)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [of_any_length, of_a_default, of_a_part, of_a_tuple,
                                of_a_list_with_another_item])
 def test_each_length_has_code_of_its_own(f):

@@ -144,6 +144,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_they_run_in_turns_with_their_consumers(f):
     judge(f, X, second=f is beside_a_range_and_then_alone)

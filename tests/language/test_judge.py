@@ -20,6 +20,7 @@ def layer(p, n):
     return np.tanh(w * b) * n, w.sum()
 
 
+@pytest.mark.lengthy
 def test_number():
     judge(decay, 0.3, np.arange(4.0), 3)
 

@@ -76,6 +76,7 @@ def of_one_branch(w, n):
 PROGRAMS = [shortest_path, sparse_product, grouped, chain, of_one_branch]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("n", [1, 3, 6])
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_derivatives_are_those_of_differences(f, n):

@@ -124,6 +124,7 @@ PROGRAMS = [ranking, row_of_a_label, columns, arguments_of_an_iterator, tables, 
             values_of_a_grid]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_rows_and_tables(f):
     judge(f, X)

@@ -800,6 +800,7 @@ def rows_of_tuples(x):
     return np.sum(A * A * A) + a * b * c / d
 
 
+@pytest.mark.lengthy
 def test_tuples_and_lists_are_written_into_rows_and_generator_expressions_unpacked():
     judge(rows_of_tuples, np.array([0.3, 0.4]))
 
@@ -1377,6 +1378,7 @@ def joined_namespaces(x):
     return sum([o.v * sum(o.t) for o in items[1:]])
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [reversed_dicts, slices_of_objects, joined_namespaces])
 def test_slices_of_lists_of_objects(f):
     """The cotangents of dicts and of objects were added by `+`."""

@@ -697,6 +697,7 @@ def windows_added_in_place(x, w, n):
     return np.sum(y**2) + np.sum(z**3)
 
 
+@pytest.mark.lengthy
 def test_what_is_added_in_place_is_as_long_as_what_it_is_added_to():
     def convolved(x, w):
         y = np.zeros(len(x) - len(w) + 1)
@@ -717,6 +718,7 @@ def test_what_is_added_in_place_is_as_long_as_what_it_is_added_to():
             f(X, np.ones(8))
 
 
+@pytest.mark.lengthy
 def test_no_more_than_its_length_is_written_in_place():
     def grown(x, y):
         z = x[:1] + 0.0

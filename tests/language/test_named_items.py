@@ -294,6 +294,7 @@ def an_item_from_the_end(d):
     return np.sum(xs[-2])
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_programs(f):
     judge(f, X)

@@ -621,6 +621,7 @@ def test_what_follows_from_a_condition_is_not_asked_again():
     assert "TypeError" not in t.source
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [reset_to_none, in_both], ids=lambda f: f.__name__)
 def test_second_derivatives_of_numbers_that_are_none_on_some_paths(f):
     """The tangent of a number that is not there is one for each lane, as the tape has it."""

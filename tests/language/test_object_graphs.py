@@ -322,6 +322,7 @@ def places_filled_later(x):
     return sum(s["mean"] + np.sum(s["all"]) for s in states) + max(squares)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [keys_known_at_run_time, places_filled_later])
 def test_lists_and_dicts_of_places(f):
     judge(f, X)

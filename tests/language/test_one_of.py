@@ -542,6 +542,7 @@ def test_compiled_choices_of_what_was_chosen(f):
     judge(f, X, compiled=True, second=False)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("swaps", [2, 5])
 def test_names_that_are_swapped_again(swaps):
     f = swapped(swaps)
@@ -551,6 +552,7 @@ def test_names_that_are_swapped_again(swaps):
     np.testing.assert_allclose(s2s.vmap(s2s.grad(f))(lanes), right, rtol=1e-12)
 
 
+@pytest.mark.lengthy
 def test_swaps_do_not_double_the_text():
     few, many = (len(s2s.grad(swapped(n)).lower(X).source) for n in (4, 8))
     assert many < 3 * few
@@ -562,6 +564,7 @@ def test_the_text_names_the_choice():
     assert "which_cur = 1 if i % 2 == 0 else 0\n" in source
 
 
+@pytest.mark.lengthy
 def test_a_loop_of_few_trips_is_a_loop():
     def few(x):
         p, q = x * 1.0, x * x

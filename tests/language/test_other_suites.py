@@ -237,6 +237,7 @@ def removed_from_a_copy(x):
     return sum(xs)
 
 
+@pytest.mark.lengthy
 def test_lists_that_change_their_length_while_a_loop_runs_over_them():
     for f, x in (
         (appended_while_run_over, [1.0, 2.0, 3.0]),

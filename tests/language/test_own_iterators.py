@@ -77,6 +77,7 @@ def asked_to_its_end(x):
     return total
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [run_over, asked, asked_to_its_end], ids=lambda f: f.__name__)
 def test_own_iterators(f):
     judge(f, X)

@@ -89,6 +89,7 @@ def test_records_compiled(f):
     judge(f, 0.4, 4, compiled=True, second=f is waves)
 
 
+@pytest.mark.lengthy
 def test_the_cotangent_of_a_record_is_one():
     gradient = s2s.grad(waves)
     gradient(0.4, 4)

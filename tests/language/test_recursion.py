@@ -700,6 +700,7 @@ def test_reading_elements_makes_no_array_in_each_call():
     assert gradient.source.count("zeros") == 1
 
 
+@pytest.mark.lengthy
 def test_lanes_go_as_deep_as_they_go():
     depths, xs = np.array([3, 1, 2]), np.array([0.3, 0.4, 0.5])
     assert np.array_equal(
@@ -917,6 +918,7 @@ def turned(x, n):
     return np.sin(turned(x * 0.9, n - 1)) * x
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "f, at",
     [
@@ -949,6 +951,7 @@ def test_linearized_derivatives_of_functions_that_call_themselves(f, at):
     np.testing.assert_allclose(twice, expected, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.lengthy
 def test_items_of_a_part_of_a_list_are_not_lost():
     """They were: the call was given a copy of the slice, and only that copy was brought back."""
     def shifted(x, depth=2):
@@ -1064,6 +1067,7 @@ def collect_known(x, n, found):
     return collect_known(x * x, n - 1, found)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "f", [tree_of_parameters, named_leaves, two_names_known, collected_in_known_steps],
     ids=named)
@@ -1116,6 +1120,7 @@ def between_mirrors(p):
     return seen(0.0, 1.0, mirrors) + seen(0.2, -0.5, mirrors)
 
 
+@pytest.mark.lengthy
 def test_recursion_through_methods_is_a_function():
     p = np.array([1.0, 2.0, 0.4])
     gradient = s2s.value_and_grad(between_mirrors)

@@ -238,6 +238,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, keys", PROGRAMS)
 def test_derivatives_are_those_of_differences(f, keys):
     value, slope = s2s.value_and_grad(f)(X, keys)
@@ -268,6 +269,7 @@ def test_compiled_derivatives_are_those_of_python(f, keys):
     np.testing.assert_allclose(slope, expected[1], rtol=1e-11)
 
 
+@pytest.mark.lengthy
 def test_second_derivatives():
     slope = s2s.grad(deleted_and_put_back)
     direction = np.cos(np.arange(6.0))

@@ -102,6 +102,7 @@ def test_another_dtype_is_another_program(monkeypatch):
     assert slope(2.0) == 2.0
 
 
+@pytest.mark.lengthy
 def test_writes_outside_stay():
     table = TABLE.copy()
 

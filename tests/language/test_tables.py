@@ -462,6 +462,7 @@ def over(data):
     return f
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.compile)])
 def test_captured_lists_are_read_at_each_call(jit):
     data = [(1.0, 2), (0.5, 0), (2.0, 1), (1.5, 3)]
@@ -658,6 +659,7 @@ def bonds(x):
 PROGRAMS.append(bonds)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.compile)])
 def test_captured_objects_of_plain_classes_are_read_at_each_call(jit):
     own = [Bond(1, 0.02, 0.99), Bond(2, 0.03, 1.0), Bond(3, 0.01, 0.9), Bond(2, 0.05, 1.1)]

@@ -613,6 +613,7 @@ def two_that_may_fail(x):
     return z * x
 
 
+@pytest.mark.lengthy
 def test_a_caught_exception_leaves_no_flag():
     """Each path ends with what the handler does there; nothing asks afterwards which it was."""
     text = s2s.value_and_grad(two_that_may_fail).lower(9.0).source
@@ -621,6 +622,7 @@ def test_a_caught_exception_leaves_no_flag():
         judge(two_that_may_fail, x)
 
 
+@pytest.mark.lengthy
 def test_the_remedies_work():
     judge(one_kind_of_number, 0.5, 3)
     judge(one_kind_of_number, 0.5, 0)

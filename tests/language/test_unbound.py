@@ -235,6 +235,7 @@ def only_on_the_other_path(a, x, n):
     return np.sum(b)
 
 
+@pytest.mark.lengthy
 def test_what_the_sweeps_hand_on_is_bound_on_every_path():
     def slope(a, x):
         return np.sum(s2s.grad(only_on_the_other_path)(a, x, 2) ** 2)

@@ -147,6 +147,7 @@ def test_compiled_programs(f):
     judge(f, X, compiled=True)
 
 
+@pytest.mark.lengthy
 def test_a_run_says_how_many_powers():
     f, steps = as_many_powers_as_coefficients, 1e-6 * np.eye(3)
     wanted = [(f(X + e) - f(X - e)) / 2e-6 for e in steps]
@@ -241,6 +242,7 @@ def test_real_if_close_leaves_what_is_real():
             t(lambda x: np.sum(np.real_if_close(x + x * 1e-6j)))(X)
 
 
+@pytest.mark.lengthy
 def test_real_if_close_of_what_comes_out_real():
     def f(x):
         spectrum = np.fft.fft(x) * np.array([1.0, 0.5, 0.5])

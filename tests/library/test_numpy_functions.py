@@ -728,6 +728,7 @@ def test_places_out_of_bounds_are_refused(name, of):
                 g(x, k)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("of", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)])
 def test_quantiles_out_of_range_are_refused(of):
     for f, most, message in (

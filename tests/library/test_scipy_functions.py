@@ -255,6 +255,7 @@ COMPILED = [
 ]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_derivatives(name):
     check(FUNCTIONS[name], exactly=1e-12, rtol=2e-7)
@@ -397,6 +398,7 @@ def test_parameters_that_no_distribution_has_in_native_code(name):
             )
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "df, expected",
     [

@@ -41,6 +41,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_of_lists(name):
     check(FUNCTIONS[name])

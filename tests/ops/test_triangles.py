@@ -240,6 +240,7 @@ def test_a_whole_symmetric_matrix_has_the_sum_over_both_triangles():
     assert s2s.grad(f)(0.7) == pytest.approx((f(0.7 + 1e-6) - f(0.7 - 1e-6)) / 2e-6, rel=1e-7)
 
 
+@pytest.mark.lengthy
 def test_vectors_of_an_upper_half_have_numpys_signs():
     for k in range(20):
         a = np.random.default_rng(k).normal(size=(4, 4))
@@ -252,6 +253,7 @@ def test_vectors_of_an_upper_half_have_numpys_signs():
             )
 
 
+@pytest.mark.lengthy
 def test_vectors_of_scipy_have_its_signs():
     for k in range(20):
         a = np.random.default_rng(k).normal(size=(4, 4))

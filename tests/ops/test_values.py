@@ -289,6 +289,7 @@ def test_other_values(name):
 POLES = [0.0, -0.0, -1.0, -2.5, 3.5, 171.7, np.nan, np.inf]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", ["gamma", "gammaln", "loggamma"])
 def test_gamma_functions_of_numbers_are_infinite_where_those_of_math_raise(name):
     f = getattr(special, name)

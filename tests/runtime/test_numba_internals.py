@@ -68,6 +68,7 @@ def private_imports(tree: ast.Module) -> Iterator[str]:
                 yield "llvmlite.binding.ffi"
 
 
+@pytest.mark.lengthy
 def test_private_names_are_imported_by_one_module():
     trees = modules()
     own = trees.pop("runtime/numba_internals.py")
@@ -76,6 +77,7 @@ def test_private_names_are_imported_by_one_module():
     assert not wrong
 
 
+@pytest.mark.lengthy
 def test_each_private_name_is_used():
     taken = {
         alias.name
@@ -96,6 +98,7 @@ def test_each_private_name_is_used():
     }
 
 
+@pytest.mark.lengthy
 def test_private_attributes_are_declared():
     """An attribute with an underscore that s2s does not define is one of MEMBERS."""
     declared = {

@@ -51,6 +51,7 @@ def of_parts(q):
     return np.sum(between(left[:, 1:-1], right[:, 2:]) ** 2)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [twice, of_parts])
 def test_derivatives_are_those_of_differences(f):
     expected = differences(f, X)

@@ -342,6 +342,7 @@ def test_the_sign_of_a_complex_number_is_refused():
             mode(f, [0])
 
 
+@pytest.mark.lengthy
 def test_abs_of_a_complex_number_to_second_order():
     f = function("f", {"x": F}, lambda x: [absolute(exp(1j * x) + x)])
     first = finish(vjp(f, [0]))

@@ -291,6 +291,7 @@ def test_derivatives_of_what_is_wider_keep_dtypes(f):
     np.testing.assert_allclose(s2s.grad(f)(x), right, rtol=1e-5)
 
 
+@pytest.mark.lengthy
 def test_jacobians_and_pushforwards_keep_dtypes():
     x, w = single(3), single(2, 3)
 

@@ -172,6 +172,7 @@ def test_names_say_nothing_of_lengths_in_native_code(f):
     np.testing.assert_allclose(s2s.jit(s2s.grad(f))(X), s2s.grad(f)(X), rtol=1e-11)
 
 
+@pytest.mark.lengthy
 def test_the_text_does_not_depend_on_what_lengths_are_called(monkeypatch):
     before = [s2s.grad(f).lower(X).source for f in PROGRAMS]
     plain, names, numbers = Builder.__init__, build.names_of, random.Random(0)

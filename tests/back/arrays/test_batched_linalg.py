@@ -139,6 +139,7 @@ def test_the_loops_compute_what_numpy_computes_in_python():
         np.testing.assert_allclose(split.run(whole, *args), f(*args), rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.lengthy
 def test_one_length_that_may_be_one_is_a_loop_as_well():
     def f(a, k):
         rest = a[k:]

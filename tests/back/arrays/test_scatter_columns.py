@@ -188,6 +188,7 @@ def test_what_is_scattered_is_kept_for_a_strip_at_most(name):
     assert all("256" in each or "zeros(" in each for each in made), made
 
 
+@pytest.mark.lengthy
 def test_single_precision_stays_single():
     args = [x.astype(np.float32) if x.dtype == np.float64 else x for x in PROGRAMS["springs"][1]()]
     gradient = s2s.grad(springs)
@@ -196,6 +197,7 @@ def test_single_precision_stays_single():
     np.testing.assert_allclose(found, gradient(*args), rtol=2e-4, atol=2e-4)
 
 
+@pytest.mark.lengthy
 def test_what_does_not_fit_raises():
     x, edges, rest = PROGRAMS["springs"][1]()
     gradient = s2s.jit(s2s.grad(springs))

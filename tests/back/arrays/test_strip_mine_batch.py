@@ -275,6 +275,7 @@ def neighbours(W, b, x, y):
     return np.sum((np.mean(h + h[::-1], axis=(1, 2)) - y) ** 2)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [normalised, neighbours])
 def test_members_that_need_one_another_stay_in_one_piece(f):
     gradient = s2s.value_and_grad(f)

@@ -76,6 +76,7 @@ def test_an_element_of_each_trip_is_a_number():
     assert (before, after) == (1, 0) and "np.empty" not in text
 
 
+@pytest.mark.lengthy
 def test_a_row_of_each_trip_is_an_array_of_one_axis_less():
     def body(a):
         n, m = length(a, axis=0), length(a, axis=1)

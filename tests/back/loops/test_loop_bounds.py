@@ -189,6 +189,7 @@ def test_writes_are_checked_as_reads_are():
         run(function, np.ones(4), np.ones(3))
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_loops_of_ordinary_programs_need_no_check(program):
     """What nothing proves costs a comparison: of these programs, and their derivatives, everything

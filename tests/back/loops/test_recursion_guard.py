@@ -45,6 +45,7 @@ def test_a_call_too_deep_raises_as_python_does():
         names["power"](6, 0.5)
 
 
+@pytest.mark.lengthy
 def test_the_limit_is_a_round_number_that_the_stack_has_room_for():
     short, more = (limit(loops_of(s2s.jit(f), 3, 0.5)[1]) for f in (power, long))
     assert LEAST <= more < short <= STACK // 512 and short % 100 == more % 100 == 0

@@ -199,6 +199,7 @@ def test_loops_give_what_the_program_gives(program, args):
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("program, args", PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
 def test_gradient(program, args):
     def loss(*args):

@@ -516,6 +516,7 @@ def test_single_precision_stays_single():
     np.testing.assert_allclose(loops(*args), sweep(*args), rtol=1e-6)
 
 
+@pytest.mark.lengthy
 def test_a_loop_that_surely_has_a_trip_stands_in_no_if():
     def total(x):
         y = np.zeros(5)

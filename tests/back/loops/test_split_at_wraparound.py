@@ -112,6 +112,7 @@ def in_turns(u, n, by):
     return total
 
 
+@pytest.mark.lengthy
 def test_a_number_that_is_known_makes_no_pieces():
     u = RNG.normal(size=9)
     text, value = loops_of(s2s.jit(in_turns), u, 0, -3)

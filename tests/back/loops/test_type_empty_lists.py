@@ -90,6 +90,7 @@ def test_typing_changes_no_result(f, n):
         np.testing.assert_allclose(run(text, 0.5, n), f(0.5, n), rtol=1e-14)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, item", [(of_integers, "[0][:0]"), (never_filled, "[0.0][:0]"),
                                      (lists_in_a_list, "[0.0][:0]"), (in_a_branch, "[0.0][:0]")],
                          ids=lambda x: getattr(x, "__name__", x))

@@ -167,6 +167,7 @@ def test_loops_that_need_one_another_stay_in_turn(f):
     check(s2s.jit(s2s.value_and_grad(f, argnums=(0, 1))), (X, Y))
 
 
+@pytest.mark.lengthy
 def test_the_way_back_through_each_is_a_section():
     text = check(s2s.jit(s2s.grad(two_recurrences, argnums=(0, 1))), (X, Y))
     assert text.count("in_parts(") == 2

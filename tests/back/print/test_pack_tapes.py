@@ -100,6 +100,7 @@ def collatz_like(x):
     return y * z
 
 
+@pytest.mark.lengthy
 def test_a_loop_that_saves_several_values():
     source = s2s.grad(collatz_like).lower(0.9).source
     assert source.count(".append(") == source.count("saved.append((") == 1

@@ -302,6 +302,7 @@ def table_of_the_first_axes(u):
     )
 
 
+@pytest.mark.lengthy
 def test_a_table_as_long_as_the_first_axes_of_an_array_of_more():
     """np.zeros(u.shape[:2]) was printed as np.zeros(u.shape)."""
     u = np.cos(np.arange(24.0)).reshape(3, 2, 4)

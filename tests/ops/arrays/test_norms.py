@@ -160,6 +160,7 @@ def orders(f):
     }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", SQUARES)
 def test_square_of_a_root_in_every_order(name):
     f, x, right = SQUARES[name]
@@ -216,6 +217,7 @@ def test_roots_of_negative_numbers_stay_nan():
     assert s2s.grad(lambda x: cmath.sqrt(x * x).real ** 2)(2.0) == 4.0
 
 
+@pytest.mark.lengthy
 def test_what_is_discarded_or_asks_nothing_does_not_poison():
     x = np.array([0.0, 0.0, 1.0, 2.0, 3.0, 5.0])
 
@@ -244,6 +246,7 @@ def test_what_is_discarded_or_asks_nothing_does_not_poison():
         np.testing.assert_allclose(found, right, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.lengthy
 def test_single_precision_and_lanes():
     f = lambda x: np.cos(np.linalg.norm(x)) + np.linalg.norm(x - 1) ** 2  # noqa: E731
     found = s2s.hessian(f)(np.zeros(2, np.float32))
@@ -313,6 +316,7 @@ def test_quotients_by_roots(case):
         assert math.isclose(second(x), curvature, rel_tol=1e-7, abs_tol=1e-9)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("axis", [0, -1, (0, 1)])
 @pytest.mark.parametrize("outer", [s2s.jacfwd, s2s.jacrev])
 @pytest.mark.parametrize("inner", [s2s.jacfwd, s2s.jacrev])
@@ -369,6 +373,7 @@ def test_norms_of_other_orders(p):
         np.testing.assert_allclose(second(x), wanted, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("p", [3, 1.5])
 def test_norms_of_other_orders_along_an_axis_and_of_complex_numbers(p):
     M = np.array([[0.0, 1.0, -2.0], [0.0, 3.0, 0.5]])

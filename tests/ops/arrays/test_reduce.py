@@ -340,6 +340,7 @@ OPTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "name",
     [

@@ -105,6 +105,7 @@ def weighed(f):
     return loss
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_value_and_derivatives(name):
     f, *args = PROGRAMS[name]
@@ -209,6 +210,7 @@ def test_a_quantile_in_single_precision():
         assert value.dtype == expected.dtype
 
 
+@pytest.mark.lengthy
 def test_trapezoids_along_each_axis():
     """At places that all rows share, or that are of each element; linear in samples and in places,
     so that any step gives the slope.
@@ -502,6 +504,7 @@ def all_of_interp(x, xp, fp):
     return np.interp(x, xp, fp), np.interp(x, xp, fp, left=NAN, right=-0.0), around
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("points", POINTS, ids=str)
 def test_interp_of_what_is_not_finite_is_numpys(points):
     xp = np.array(points)

@@ -663,6 +663,7 @@ def test_compiled_handlers_of_arrays_and_lists_run(text, lists):
         assert agree(outcome(g, args), outcome(f, args)), args
 
 
+@pytest.mark.lengthy
 def test_each_op_that_raises_is_in_a_program(monkeypatch):
     """What is new in a record must be tested above."""
     asked, guard = set(), raise_guards._guard

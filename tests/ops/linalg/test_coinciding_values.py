@@ -128,6 +128,7 @@ def differences(f, a):
             (f(a + r * e) - 2 * f(a) + f(a - r * e)) / r**2)
 
 
+@pytest.mark.lengthy
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_what_needs_vectors_is_nan_and_all_else_exact(name):
@@ -231,6 +232,7 @@ WEIGHTED = {
 }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", WEIGHTED)
 def test_weights_of_vectors_change_from_zero(name):
     """Vectors with weights of 0 are left out, but not the derivatives by the weights."""
@@ -328,6 +330,7 @@ OF_ZEROS = {
 }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("values", [(3.0, 0.0, 0.0), (3.0, 2.0, 0.0), (3.0, 1e-7, 1e-9)])
 @pytest.mark.parametrize("name", OF_ZEROS)
 def test_functions_of_matrices_of_less_than_full_rank(name, values):
@@ -370,6 +373,7 @@ GAPS = [1e-4, 1e-16, 1e-13, 1e-10, 1e-8, 1e-7, 1e-6, 3e-6, 1e-5, 3e-5, 1e-3]
 EXACT = {"step": (1e-8, 1e-8), "fastest": (1e-8, 1e-6)}  # as far as the function itself is
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("gap", GAPS)
 def test_functions_of_matrices_at_nearly_equal_eigenvalues(name, gap):

@@ -83,6 +83,7 @@ def test_compiled(name):
         np.testing.assert_allclose(slope, other, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.lengthy
 def test_no_squares_are_left_of_a_square_system():
     """NumPy has none where the equations hold."""
     for a, b in ((B, RIGHT[:3]), (WIDE, RIGHT[:2, 0])):

@@ -64,6 +64,7 @@ def test_batched(name):
     np.testing.assert_allclose(s2s.vmap(slope)(xs), [slope(x) for x in xs], rtol=1e-9)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("m", [A, R, C])
 def test_values_and_vectors_are_numpys_and_complex(m):
     (w, v), _ = s2s.jvp(lambda m: np.linalg.eig(m), (m,), (m,))

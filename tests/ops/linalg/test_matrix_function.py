@@ -163,6 +163,7 @@ def right(exact, a, *steps):
         return float((at(1, 1) - at(1, -1) - at(-1, 1) + at(-1, -1)) / (4 * h * h))
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_derivatives_of_first_and_second_order(name, point):
@@ -182,6 +183,7 @@ def test_derivatives_of_first_and_second_order(name, point):
         assert s2s.value_and_grad(f)(a)[0] == f(a)
 
 
+@pytest.mark.lengthy
 def test_third_derivatives_apart():
     f = loss(FUNCTIONS["sqrt"][0])
     a = POINTS["apart"]
@@ -304,6 +306,7 @@ def test_some_of_the_vectors():
             assert np.isnan(s2s.grad(f)(4 * np.eye(3))).any()  # which two of three?
 
 
+@pytest.mark.lengthy
 def test_quadratic_forms():
     b, c = W[0], W[1]
     cases = (

@@ -366,6 +366,7 @@ AT_ENDS = {
 }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", sorted(AT_ENDS))
 def test_slopes_of_every_order_are_mpmaths(name):
     """Where they are quotients of nearly 0, and where what they are made of is 0, infinite or has

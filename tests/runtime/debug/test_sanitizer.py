@@ -301,6 +301,7 @@ def test_arrays_are_read_before_they_are_freed(monkeypatch):
     assert got == (341.0, 1934.0)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("kept", [False, True])
 def test_an_array_outlives_the_program_that_made_it(tmp_path, kept):
     """What looks at its guard words when it is freed is not of that program's code, which is freed

@@ -23,6 +23,7 @@ def over(f, count, **options):
     return s2s.pmap(f, "i", workers=("processes", count), **options)
 
 
+@pytest.mark.lengthy
 def test_collectives():
     """All of `s2s.lax`, of the programs that vmap is tested with; lanes of one process."""
     for name in ONE_AXIS:
@@ -42,6 +43,7 @@ def exchanged(x, k):
     return {"x": x, "all": lax.all_gather(x, "i"), "process": os.getpid()}
 
 
+@pytest.mark.lengthy
 def test_all_processes_have_the_bits_of_one():
     rows = np.random.default_rng(0).normal(size=(5, 3))
     one = over(exchanged, 1, in_axes=(0, None))(rows, 3)

@@ -43,6 +43,7 @@ def test_values(name):
     agree(over_lanes(f, in_axes, grid)(*args), in_threads(name, args))
 
 
+@pytest.mark.lengthy
 def test_a_gradient_is_that_of_the_sum_of_all_lanes():
     """By differences of what threads compute."""
     for name in ("normalised", "exchanged_to_last", "in_called_functions", "between_branches"):
@@ -326,6 +327,7 @@ def test_names_that_nobody_binds():
         print(s2s.vmap(f).source)
 
 
+@pytest.mark.lengthy
 def test_conventions_in_lanes_that_meet():
     def f(x):
         return abs(x) * lax.pmax(x, "i")

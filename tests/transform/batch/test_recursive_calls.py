@@ -241,6 +241,7 @@ def test_gradients_of_lanes(gradient, in_axes, out_axes, batches, run):
         np.testing.assert_allclose(got, np.stack(want, out_axes), rtol=1e-9, atol=1e-14)
 
 
+@pytest.mark.lengthy
 def test_second_derivatives_of_lanes():
     slopes = s2s.vmap(s2s.grad(score), (0, 0, 0, 0, None))
 

@@ -89,6 +89,7 @@ def test_matrix_times_vector_becomes_one_matrix_product():
     assert "for" not in batched.source.split('"""')[2]
 
 
+@pytest.mark.lengthy
 def test_gradient_of_matrix_times_vector():
     check_gradients(layer, (None, 0), A, V)
     check_gradients(layer, (None, 1), A, np.ascontiguousarray(V.T))

@@ -97,6 +97,7 @@ def test_parts_that_are_read(f, names):
         check(f, names, flags)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "f, names",
     [

@@ -134,6 +134,7 @@ PROGRAMS = [(fly, (V, 0.3, 4), (0, 1)), (burgers, (V, 0.2, 3), (0, 1)),
             (signal_speed, (np.array([1.0, 0.2, 2.5]), 1.4, 3), (0, 1))]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("program, args, wrt", PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
 def test_right(program, args, wrt):
     judge(program, *args, wrt=wrt, second=program in (fly, branches))
@@ -226,6 +227,7 @@ WHOLE = [(twice, (2.0, 1.4, 5)), (in_a_branch, (2.0, 1.4, 5)), (in_a_branch, (2.
          (in_a_loop, (2.0, 1.4, 3))]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("program, args", WHOLE, ids=[f"{f.__name__}{k}" for k, (f, _)
                                                       in enumerate(WHOLE)])
 def test_what_is_handed_over_as_one_is_right(program, args):
@@ -245,6 +247,7 @@ def test_what_crosses_is_one_thing():
     assert "_, a_bar_1 = solver_bwd(" in text  # what one of the calls does not want
 
 
+@pytest.mark.lengthy
 def test_what_a_loop_saves_stays_apart():
     text = s2s.grad(in_a_loop, argnums=(0, 1)).lower(2.0, 1.4, 3).source
     assert "t, y, z, w, y_tape_1, z_tape_1, w_tape_1 = solver_fwd(b, a, n)" in text
@@ -261,6 +264,7 @@ def many(x):
     return below(below(below(below(below(x, 0.9), 0.8), 0.7), 0.6), 0.5)
 
 
+@pytest.mark.lengthy
 def test_no_line_binds_more_than_twelve_names():
     def f(x):
         return many(x) * many(x + 1.0)
@@ -271,6 +275,7 @@ def test_no_line_binds_more_than_twelve_names():
     judge(f, 0.7, wrt=0, second=False)
 
 
+@pytest.mark.lengthy
 def test_derivatives_of_derivatives_and_lanes():
     second = s2s.grad(s2s.grad(twice))
     e = 1e-5
@@ -293,6 +298,7 @@ def warped(a, b):
     return rows[-1, -1] + 0.1 * rows[k, -1]
 
 
+@pytest.mark.lengthy
 def test_two_arguments_that_are_one_array_make_no_other_function():
     def f(a, b):
         return warped(a, b) - 0.5 * warped(a, a) * warped(b, a)

@@ -331,6 +331,7 @@ def written_into(x):
     return np.sum(x)
 
 
+@pytest.mark.lengthy
 def test_what_is_wrong_with_a_rule_is_said():
     one = (1.0,)
     refused(
@@ -641,6 +642,7 @@ def test_a_solver_that_is_not_read_is_not_called_from_native_code():
     )
 
 
+@pytest.mark.lengthy
 def test_cotangents_in_a_dict_are_in_no_order():
     product = s2s.custom_vjp(lambda x, y: x * y)
     product.defvjp(
@@ -930,6 +932,7 @@ def test_root_in_loops_and_branches():
     )
 
 
+@pytest.mark.lengthy
 def test_jacobian_takes_the_mode_for_which_there_are_rules():
     backward = s2s.custom_vjp(lambda x: np.sin(x))
     backward.defvjp(lambda x: (np.sin(x), x), lambda x, g: (3.0 * g * np.cos(x),))
@@ -1006,6 +1009,7 @@ def test_a_complex_cotangent_of_a_real_function_is_refused(x):
             lambda: s2s.grad(lambda x: np.sum(pair({"a": x, "b": x})))(x))
 
 
+@pytest.mark.lengthy
 def test_the_real_part_counts_where_complex_numbers_are_about():
     f = ruled_by(lambda x: np.exp(1j * x), lambda args, bar: (1j * bar * np.exp(1j * args[0]),))
     g = ruled_by(lambda x, z: np.real(x * z), lambda args, bar: (bar * args[1], bar * args[0]))

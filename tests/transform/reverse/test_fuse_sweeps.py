@@ -183,6 +183,7 @@ def changes_in_place(W, V, X, Y):
     return total
 
 
+@pytest.mark.lengthy
 def test_what_only_the_reverse_sweep_would_read_is_not_stored():
     judge(changes_in_place, W, V, X, Y)
     text = s2s.grad(changes_in_place, argnums=3).lower(W, V, X, Y).source
@@ -272,6 +273,7 @@ def test_what_needs_the_whole_sweep_goes_back_afterwards(f):
     assert ", -1, -1):" in text
 
 
+@pytest.mark.lengthy
 def test_lengths_are_asked_for_though_no_array_is_made():
     for n in (4, 6, 9):
         for f in (predicts, s2s.grad(predicts, argnums=1)):
@@ -407,6 +409,7 @@ def test_an_array_that_a_branch_puts_in_the_place_of_a_carry_ties_trips_together
         )
 
 
+@pytest.mark.lengthy
 def test_powers_are_not_computed_twice():
     """The way back waits for what the value needs as well: in its trips, each power would be
     computed once more.

@@ -146,6 +146,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "program", PROGRAMS, ids=lambda p: f"{p[0].__name__}{p[-1] if isinstance(p[-1], int) else ''}"
 )
@@ -153,6 +154,7 @@ def test_shapes_are_what_they_were(program):
     judge(*program)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "program", PROGRAMS, ids=lambda p: f"{p[0].__name__}{p[-1] if isinstance(p[-1], int) else ''}"
 )
@@ -182,6 +184,7 @@ def text_of(f, *args):
     return s2s.grad(f).lower(*args).source, s2s.jit(s2s.grad(f)).lower(*args).loops
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("f", "args"), [(added_to_in_place, (A, A[:2, :2])), (two_bodies, (X, 3)), (padded, (X, 3))]
 )
@@ -200,6 +203,7 @@ def test_lengths_are_saved_where_they_change():
     assert "append" not in loops
 
 
+@pytest.mark.lengthy
 def test_lengths_of_slices_are_those_of_what_is_sliced():
     """Of u and of before, whose lengths may change; what is made of two of them has others."""
     source, _ = text_of(rotated, X, 3)

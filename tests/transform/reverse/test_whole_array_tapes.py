@@ -183,6 +183,7 @@ CASES = {
 }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", CASES)
 def test_what_is_saved(f):
     args, tape = CASES[f]

@@ -132,6 +132,7 @@ def test_the_users_sums_stay():
     ), text
 
 
+@pytest.mark.lengthy
 def test_a_loop_without_trips_adds_nothing():
     """Not infinity times the sum of nothing."""
 
