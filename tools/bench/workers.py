@@ -1,14 +1,17 @@
 """Workers: the time of a psum, and of gradients that workers share the data of, against one worker.
 
-The least of many short runs, for a shared machine: with the load that it has meanwhile.
+The least of many short runs, for a shared machine: with the load that it has meanwhile.  Beside it
+stands JAX's shard_map, in the same run, over as many devices on the CPU, in float64.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable
+from types import FunctionType
 
 import numpy as np
 
@@ -66,6 +69,44 @@ def repeated(x, k):
     return x
 
 
+def of_jax(count: int) -> None:
+    """Print JAX's times over `count` devices, which it has to know before it is imported."""
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={count}"
+    try:
+        import jax
+    except ImportError:
+        print("JAX is not installed: pip install -e .[peers]")
+        return
+    import jax.numpy as jnp
+    from jax.sharding import Mesh, PartitionSpec
+
+    jax.config.update("jax_enable_x64", True)
+    mesh, lanes, whole = (Mesh(np.array(jax.devices()), "i"), PartitionSpec("i"), PartitionSpec())
+
+    def over_devices(f, specs, out):
+        shared = jax.jit(jax.shard_map(f, mesh=mesh, in_specs=specs, out_specs=out,
+                                       check_vma=False))
+        return lambda *args: jax.block_until_ready(shared(*args))
+
+    def repeated_in_jax(x, k):
+        return jax.lax.fori_loop(0, k, lambda _, x: jax.lax.psum(x, "i") * 0.5, x)
+
+    for size, k in ((), 500), ((1000,), 500), ((1_000_000,), 4):
+        over, x = over_devices(repeated_in_jax, (lanes, whole), lanes), np.ones((count, *size))
+        each = (least(over, x, 2 * k) - least(over, x, k)) / k
+        print(f"JAX: psum of {int(np.prod(size)):7} numbers, {count} devices:{each * 1e6:10.1f} us")
+    for name, (loss, p, x) in programs(np.random.default_rng(0)).items():
+        slope = jax.grad(FunctionType(loss.__code__, {"np": jnp}))
+        one = jax.jit(slope)
+        alone = least(lambda p, x: jax.block_until_ready(one(p, x)), p, x)
+        shared = over_devices(
+            lambda p, x: jax.tree.map(lambda y: jax.lax.pmean(y, "i"), slope(p, x)),
+            (whole, lanes), whole)
+        both = least(shared, p, x)
+        print(f"JAX: gradient of a {name}: {alone * 1e3:.2f} ms by one device, {both * 1e3:.2f} ms "
+              f"by {count}")
+
+
 def main() -> None:
     """Print the times."""
     parser = argparse.ArgumentParser(
@@ -75,7 +116,7 @@ def main() -> None:
     print(f"{count} workers, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}")
     for workers in count, 2 * len(os.sched_getaffinity(0)):
         over = s2s.pmap(repeated, "i", in_axes=(0, None), workers=workers)
-        for size, k in ((), 500), ((1000,), 500), ((1_000_000,), 4):
+        for size, k in ((), 10_000), ((1000,), 5_000), ((1_000_000,), 4):
             x = np.ones((workers, *size))
             each = (least(over, x, 2 * k) - least(over, x, k)) / k
             print(f"psum of {int(np.prod(size)):7} numbers, {workers} workers:"
@@ -89,6 +130,8 @@ def main() -> None:
         print(f"gradient of a {name}: {plain * 1e3:.2f} ms by one thread, {shared[0] * 1e3:.2f} ms "
               f"by one worker, {shared[1] * 1e3:.2f} ms by {count}: {shared[0] / shared[1]:.2f} "
               "times")
+    sys.stdout.flush()
+    of_jax(count)
     print(f"load {os.getloadavg()[0]:.1f}")
 
 
