@@ -15,6 +15,7 @@ from __future__ import annotations
 from ...ir.builder import Builder
 from ...ir.graph import MISSING, Block, Function, Op, Value
 from ...ir.substitute import substitute
+from ...ir.types import Scalar
 
 
 def decide(function: Function) -> Function:
@@ -48,14 +49,15 @@ def _block(block: Block, same: dict[Value, Value]) -> None:
 
 
 def _known(op: Op) -> Value | None:
-    """The constant or the operand that an op with constants among its operands computes, if it is
-    known: `np.where(True, x, y)` is x.
+    """The constant or the operand that an op on numbers computes, if some of them are constants and
+    it is known: `y if True else z` is y.  An array would be no new one.
     """
     if (not op.record.elementwise or op.record.fold is None
+            or not all(isinstance(x.type, Scalar) for x in (*op.inputs, *op.outputs))
             or all(x.constant is MISSING for x in op.inputs)):
         return None
     with Builder(Block(), op.line):
         found = op.record.fold(*op.inputs, **op.attrs)
-    if found is None or getattr(found.type, "dtype", None) != op.output.type.dtype:
+    if found is None or found.type.dtype != op.output.type.dtype:
         return None
     return found if found in op.inputs or found.constant is not MISSING else None
