@@ -2,6 +2,7 @@
 meet at a barrier and see what the others have.
 """
 
+import functools
 import itertools
 import threading
 import types
@@ -10,6 +11,30 @@ from pathlib import Path
 import numpy as np
 
 from s2s import lax, tree
+
+
+def at_once(barrier, works):
+    """The results of `works`, by their keys: each runs in a thread, and they meet at `barrier`.
+
+    The first error of one of them is raised.
+    """
+    found, errors = {}, []
+
+    def one(key, work):
+        try:
+            found[key] = work()
+        except Exception as error:
+            errors.append(error)
+            barrier.abort()
+
+    threads = [threading.Thread(target=one, args=each) for each in works.items()]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    if errors:
+        raise errors[0]
+    return found
 
 
 class Lanes:
@@ -24,26 +49,16 @@ class Lanes:
 
     def run(self, f, args, in_axes):
         """The results of all lanes, stacked."""
-        count, errors, found = len(self.sizes), [], {}
+        count = len(self.sizes)
 
         def lane(place):
             self.here.place = dict(zip(self.sizes, place))
-            try:
-                found[place] = f(*(x if axis is None else
-                                   np.moveaxis(x, range(axis, axis + count), range(count))[place]
-                                   for x, axis in zip(args, in_axes)))
-            except Exception as error:
-                errors.append(error)
-                self.barrier.abort()
+            return f(*(x if axis is None else
+                       np.moveaxis(x, range(axis, axis + count), range(count))[place]
+                       for x, axis in zip(args, in_axes)))
 
         places = list(itertools.product(*map(range, self.sizes.values())))
-        threads = [threading.Thread(target=lane, args=(place,)) for place in places]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        if errors:
-            raise errors[0]
+        found = at_once(self.barrier, {place: functools.partial(lane, place) for place in places})
         return tree.map(lambda *xs: np.reshape(np.stack(xs),
                                                (*self.sizes.values(), *np.shape(xs[0]))),
                         *(found[place] for place in places))

@@ -2,9 +2,11 @@
 between workers are written as their definitions say.
 """
 
+import functools
 import threading
 
 import numpy as np
+from lanes_in_threads import at_once
 
 
 class Workers:
@@ -16,7 +18,7 @@ class Workers:
 
     def run(self, t, args):
         """What each worker returns of the generated Python for these arguments."""
-        scope, found, errors = {}, [None] * self.count, []
+        scope = {}
         exec(t.lower(*args).source, scope)
         entry = scope[t.name]
         scope.update({name: getattr(self, name) for name in (
@@ -25,20 +27,10 @@ class Workers:
 
         def worker(k):
             self.here.number = k
-            try:
-                found[k] = entry(*args)
-            except Exception as error:
-                errors.append(error)
-                self.barrier.abort()
+            return entry(*args)
 
-        threads = [threading.Thread(target=worker, args=(k,)) for k in range(self.count)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        if errors:
-            raise errors[0]
-        return found
+        found = at_once(self.barrier, {k: functools.partial(worker, k) for k in range(self.count)})
+        return [found[k] for k in range(self.count)]
 
     def bounds(self, n, k=None):
         busy = max(1, min(self.count, n))
